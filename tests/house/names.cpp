@@ -103,7 +103,7 @@ std::string name_in(std::string const& head) {
 std::vector<declaration> public_declarations(std::string const& text) {
   std::vector<declaration> found;
   auto const code = code_of(text);
-  static std::string const open = "\nnamespace cleave";
+  static std::string const open = "\nnamespace cleave::inline v0_2";
   for (auto at = code.find(open); at != std::string::npos; at = code.find(open, at)) {
     at += open.size();
     auto const brace = std::min(code.find(" {\n", at), code.size());
@@ -164,13 +164,13 @@ names shown_words() {
 
 TEST_CASE("public_declarations: finds declarations in namespace cleave and its components only") {
   auto const found = public_declarations(
-      "\nnamespace cleave::detail {\nint hidden();\n}\n\nnamespace cleave {\n\n/// Text with struct not_this "
+      "\nnamespace cleave::inline v0_2::detail {\nint hidden();\n}\n\nnamespace cleave::inline v0_2 {\n\n/// Text with struct not_this "
       "{\n"
       "template <class T, std::vector<T> V>\nstruct box {\n  T open() { return {}; }\n};\n\n"
       "inline int twice(box<int> const& b) {\n  return called(b);\n}\n\ninline constexpr int most = 3;\n"
       "enum class colour : int { red };\nusing boxes = box<box<int>>;\ntemplate <class T>\nconcept small = "
       "requires(T t) {\n"
-      "  { t.size() } -> tiny;\n};\n\n}  // namespace cleave\n\nnamespace cleave::onnx {\nstruct graph "
+      "  { t.size() } -> tiny;\n};\n\n}  // namespace cleave\n\nnamespace cleave::inline v0_2::onnx {\nstruct graph "
       "{};\n}\n");
   names list;
   for (auto const& d : found) list.insert(d.name);

@@ -16,7 +16,7 @@
 /// Lazy views of partitions with range-v3: nothing is computed or stored before a view is iterated. A view
 /// refers to the objects that it is made from, which must outlive it. Without range-v3, `part_members`
 /// returns the same as arrays.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the nodes of one part, ascending. Iterating over them costs O(n); for all parts use `parts_of`.
 inline auto nodes_of(partition const& p, part_id part) {
@@ -36,7 +36,7 @@ auto parts_of(detail::csr<Index>&&) = delete;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An edge between two parts. `from` is the smaller node.
 template <weight_number Weight>
@@ -49,7 +49,7 @@ struct cut_edge {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the edges between parts, each once, ordered by their smaller node. Refers to `p` and to the arrays
 /// behind `g`.

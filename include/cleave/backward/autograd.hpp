@@ -14,7 +14,7 @@
 #include "cleave/core/printable.hpp"
 
 /// An interface to any automatic differentiation, as the backward pass of stages needs it.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Values and their differentiation. A value is null, a tensor or another leaf, or a container of values.
 /// - `a.null()` returns the null value, which means that there is no gradient; `a.is_null(v)` tests for it.
@@ -44,7 +44,7 @@ concept autograd = std::copyable<Value> && requires(A& a, Value const& v, std::v
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a value and its gradient, or two gradients, do not match.
 struct gradient_fault {

@@ -22,7 +22,7 @@
 
 /// Backward passes as graphs. A node is one operation run backward. It receives a gradient for each result of
 /// the operation and sends one for each operand.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An edge along which a node sends the gradient of one operand.
 template <std::unsigned_integral Index>
@@ -57,7 +57,7 @@ using backward_arrays = basic_backward_graph<std::uint32_t>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A fault of a backward graph, and its node or edge.
 struct backward_graph_fault {
@@ -236,7 +236,7 @@ std::vector<char> backward_reachable(csr<Index> const& senders, std::vector<Inde
 }  // namespace cleave::detail
 
 /// Concepts by which an autograd exposes its backward passes to the library.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The target of the gradient of one operand. `node` is empty if the operand needs no gradient.
 template <class Node>
@@ -265,7 +265,7 @@ concept backward_pass = requires(Pass const& g) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A backward pass with known sizes.
 /// - `g.bytes(n)` returns the bytes of all gradients that arrive at `n`; 0 if unknown.
@@ -292,7 +292,7 @@ concept named_backward_pass = backward_pass<Pass> && requires(Pass const& g, bac
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A backward pass as flat arrays, with the mapping to the user's handles.
 template <class Pass>
@@ -302,7 +302,7 @@ struct backward_snapshot : backward_arrays {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reads all nodes that have a number and no row yet, and the nodes reached from them. Helper of
 /// `backward_snapshot_of`.
@@ -327,7 +327,7 @@ void read_rows(Pass const& g, backward_snapshot<Pass>& s) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads `g` once into flat arrays. Nodes are numbered breadth first from the outputs, followed by inputs and
 /// parameters that are not reachable from them. Expected O(V + E).

@@ -16,7 +16,7 @@
 
 /// A backward pass in two phases. Each edge of the graph runs in one of them, so groups may overlap, and no
 /// gradient is counted twice or lost.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The phase in which the gradient of an operand is computed. `both`: in the input phase and again in the
 /// weight phase, from gradients that the weight phase has.
@@ -24,7 +24,7 @@ enum class edge_phase : std::uint8_t { never, input, weight, both };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the phase of each edge of `next.item` according to `weight_cut_of(g)`. Edges on paths to inputs
 /// are in the input phase. Other edges that lead to a parameter are in the weight phase, including those from
@@ -155,7 +155,7 @@ void check_edge_phases(basic_backward_graph<Index> const& g, std::vector<edge_ph
 }  // namespace cleave::detail
 
 /// Orders the steps of a backward pass in two phases.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A step that computes the gradient of one operand of a node from the gradient that has arrived there. The
 /// result is added to the gradient at the target of its edge.
@@ -200,7 +200,7 @@ using backward_phases = basic_backward_phases<std::uint32_t>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Orders the steps of the phases. Helper of `backward_phases_of`.
 template <std::unsigned_integral Index>
@@ -280,7 +280,7 @@ class backward_phase_maker {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the steps of both phases for the given edge phases. Unless the phases overlap in time, the weight
 /// phase needs, in addition to the saved activations, all data that operations kept for their backward pass.

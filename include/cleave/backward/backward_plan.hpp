@@ -7,7 +7,7 @@
 
 /// The backward pass of a pipe as plain data. Values are numbered as in the stage_root. Gradients are
 /// numbered in the order in which they are made.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A place in the output of a stage or in an input of the caller, listed in prefix order. It is a value with
 /// its gradient, a tuple of the next `elements` places, or, without value and elements, an unused place.

@@ -12,7 +12,7 @@
 #include "cleave/backward/stage_root.hpp"
 #include "cleave/graph/csr.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A fault of a backward plan. Fields that do not concern the fault keep their defaults.
 struct backward_plan_fault {
@@ -39,7 +39,7 @@ struct backward_plan_fault {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns one sentence that names places by their numbers.
 inline std::string backward_plan_fault_text(backward_plan_fault const& f) {
@@ -228,7 +228,7 @@ class backward_checker {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the first fault of `planned`, a backward plan of `root` from `loss`, or nothing. In a correct
 /// plan, every gradient that a stage produces is used once, at its own place, and before it is needed there.

@@ -14,7 +14,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The rule for specifications that mark several values as the loss. `refuse` reports a fault. `first` takes
 /// the first in the order of the specification, as torch does.
@@ -32,7 +32,7 @@ struct loss_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a specification does not lead to a loss. Positions are those of tokens.
 struct loss_fault {
@@ -270,7 +270,7 @@ inline loss_search search_for_loss(module_graph const& g, module_argument const&
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the loss of `g`, or nothing if no loss is requested.
 /// \param spec form of the output with true at the loss and false elsewhere; null or empty: the value under

@@ -11,7 +11,7 @@
 #include "cleave/backward/stage_root.hpp"
 #include "cleave/graph/csr.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Says if the gradients of the caller's inputs are dropped, or summed and returned.
 enum class input_gradients : std::uint8_t { dropped, returned };
@@ -23,7 +23,7 @@ struct backward_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Plans the backward pass from the loss to the first stage. Helper of `make_backward_plan`.
 class backward_planner {
@@ -188,7 +188,7 @@ inline std::optional<root_fault> find_backward_fault(stage_root const& root, std
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Plans the backward pass of `root` from `loss`.
 ///

@@ -19,7 +19,7 @@
 /// Chooses the gradients that are kept between the two phases of a backward pass, so that they take few
 /// bytes. Gradients grow and shrink along their paths. `weight_cut_of` keeps them where they leave the input
 /// path, which need not be the place where they are smallest.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The deviations from the rule of `weight_cut_of` that the search may use to save fewer bytes.
 enum class saved_reach : std::uint8_t {
@@ -47,7 +47,7 @@ struct saved_choice {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown for options that the search cannot use.
 class saved_options_error : public error {
@@ -207,7 +207,7 @@ class saved_search {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the edge phases with the fewest bytes of saved activations. Ties go to the phases with the fewest
 /// edges that run early or again. Costs count as `bytes_per_cost` bytes per unit.

@@ -14,7 +14,7 @@
 #include "cleave/graph/csr.hpp"
 
 /// Finds gradients that need not be kept for the weight phase because it can recompute them.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A hint that the gradient at `node` need not be kept, because the weight phase can recompute it from other
 /// gradients that are kept.
@@ -41,7 +41,7 @@ struct recompute_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Finds hints. Helper of `recompute_hints`.
 template <std::unsigned_integral Index>
@@ -131,7 +131,7 @@ class recompute_finder {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns hints sorted by the bytes saved per unit of cost, best first. All hints can be followed together;
 /// `recomputed` does this.

@@ -12,7 +12,7 @@
 #include "cleave/backward/autograd.hpp"
 
 /// The calls of a backward pass, implemented for any automatic differentiation (`autograd`).
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The meaning of a null gradient of a tensor. `at_the_loss`: the tensor is the loss, so its gradient is one;
 /// it must be a scalar. `nothing`: no gradient arrives.
@@ -20,7 +20,7 @@ enum class null_gradient : std::uint8_t { at_the_loss, nothing };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Walks outputs and their gradients in parallel. Helper of `stage_backward`.
 template <class Value, autograd<Value> A>
@@ -93,7 +93,7 @@ class gradient_matcher {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Differentiates the outputs of a stage with respect to its inputs. This is the call `stage_backward` of a
 /// backward pass.
@@ -139,7 +139,7 @@ std::vector<Value> stage_backward(A& a, Value const& output, Value const& gradie
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Adds two gradients element by element. Helper of `null_coalesce_accumulate`.
 template <class Value, autograd<Value> A>
@@ -209,7 +209,7 @@ class gradient_adder {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the sum of two gradients of one value. Either may be null. Containers are added element by
 /// element; elements that the shorter one lacks count as null. O(size), without recursion.

@@ -20,7 +20,7 @@
 #include "cleave/split/plan.hpp"
 
 /// The root of a pipe as flat arrays. The root is the graph that calls the stages and does nothing else.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The kind of a value of a root: an input of the caller, the result of a stage, or an element of another
 /// value. `other` values carry no gradient, for example state and the returned output.
@@ -45,7 +45,7 @@ struct stage_root {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Limit on the index of an element. The width of a tuple is known only from the elements that are read.
 inline constexpr std::uint32_t widest_tuple = 1 << 16;
@@ -195,7 +195,7 @@ class element_numbers {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns `g` as a root; its nodes are the values. Expected O(V + E).
 /// \throws backward_error
@@ -231,13 +231,13 @@ struct basic_planned_root {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 using planned_root = basic_planned_root<std::uint32_t>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the root of `p`, a plan of `s`. It lists the caller's inputs, then each stage in order; a stage
 /// with several outputs is followed by these as its elements. A stage reads each input from the stage that
@@ -292,7 +292,7 @@ basic_planned_root<Index> planned_root_of(basic_snapshot_arrays<Index> const& s,
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The distinct values of a root. Every extraction of the same element is the same place. Places form a tree
 /// for each stage and input; each place comes after the place that contains it.

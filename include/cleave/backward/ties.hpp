@@ -19,7 +19,7 @@
 #include "cleave/graph/numbering.hpp"
 
 /// Tied parameters: one weight under several names. Copies of it in several stages must stay equal.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The ties that count: weights with several names, or weights that several stages hold.
 enum class tie_scope : std::uint8_t { names, stages };
@@ -107,7 +107,7 @@ inline std::vector<tie> ties_of(std::vector<named_state> const& state, tie_scope
 }
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a grid of ranks cannot keep a tie equal. Either no stage of the grid holds `member`, or
 /// `member` is a second name in its stage and the runtime accepts one.

@@ -15,7 +15,7 @@
 /// Splits a backward pass into gradients of a stage's inputs, which another stage waits for, and gradients of
 /// its parameters. No stage waits for the latter, so they can fill the bubbles of a pipeline. Source: Qi,
 /// Wan, Huang, Lin, "Zero Bubble Pipeline Parallelism", ICLR 2024, section 2.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A group of parameters whose gradients start at common intermediates.
 template <std::unsigned_integral Index>
@@ -45,7 +45,7 @@ using weight_cut = basic_weight_cut<std::uint32_t>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the nodes, ascending, where the gradient of `parameter` leaves the paths to the inputs. These are
 /// the first nodes on such a path on each way back from the parameter. O(V + E).
@@ -186,7 +186,7 @@ class weight_cut_maker {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Cuts the backward pass `g` between the gradients of inputs and of weights.
 ///

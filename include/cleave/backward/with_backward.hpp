@@ -32,7 +32,7 @@
 ///
 /// `stage_output` and `output_grads` have the same form. Null stands for an unused output and for a gradient
 /// that does not arrive. For the stage that makes the loss all gradients are null; there, null means one.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes a backward plan into a module_graph. Helper of `append_backward`.
 class backward_writer {
@@ -183,7 +183,7 @@ class backward_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns true if `n` is the backward call of the stage that makes the loss: the call without output
 /// gradients.
@@ -197,7 +197,7 @@ inline bool is_backward_of_loss(module_node const& n) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Appends the calls of `planned` to `to`.
 /// \param at position in `to` of each value of the plan
@@ -223,7 +223,7 @@ inline module_argument with_gradients(module_argument const& given,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns `root` with its backward pass from `loss` inserted before the output. If gradients of inputs are
 /// returned, the new output is a pair: the old output and a tuple with one gradient for each placeholder.

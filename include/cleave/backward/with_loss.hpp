@@ -13,7 +13,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/module_names.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `with_loss`. The attributes of the loss are registered below `prefix` in the joined program.
 struct with_loss_options {
@@ -22,7 +22,7 @@ struct with_loss_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a loss cannot be appended to a program.
 struct with_loss_fault {
@@ -62,14 +62,14 @@ using with_loss_error = fault_error<with_loss_fault>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the loss specification of a program whose only output is the loss.
 inline module_argument sole_output() { return {true}; }
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the reason why `loss` cannot follow `program`, or nothing. Expected O(V + size of all paths).
 inline std::optional<with_loss_fault> find_with_loss_fault(module_graph const& program,
@@ -160,7 +160,7 @@ class loss_joiner {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns `program` followed by `loss` as one program that returns the outputs of `loss`.
 ///

@@ -18,7 +18,7 @@
 #include "cleave/run/model/tensor_view.hpp"
 
 /// Reads checkpoints into any number of stages and ranks. Tensors are found by name.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `read_checkpoint`.
 struct read_checkpoint_options {
@@ -218,7 +218,7 @@ inline checkpoint read_checkpoint(std::string const& folder, read_checkpoint_opt
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the reason why `read_checkpoint` would throw, or nothing.
 inline std::optional<checkpoint_fault> find_checkpoint_fault(std::string const& folder,

@@ -18,7 +18,7 @@
 #include "cleave/run/model/tensor_view.hpp"
 
 /// The contents of a checkpoint as plain data. docs/running.md describes the files.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An xxh3-128 digest of some bytes. It detects accidental damage, not tampering.
 struct checkpoint_digest {
@@ -80,7 +80,7 @@ struct checkpoint_index {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The files of all ranks for a step.
 struct checkpoint_manifest {
@@ -92,7 +92,7 @@ struct checkpoint_manifest {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The reason why no checkpoint is found, why one is refused, or why tensors cannot be loaded from it.
 struct checkpoint_fault {
@@ -123,7 +123,7 @@ struct checkpoint_fault {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if an older checkpoint may be read in place of one with this fault.
 constexpr bool is_damage(checkpoint_fault::kind what) {
@@ -136,7 +136,7 @@ inline std::string quoted_path(std::string_view path) { return "'" + printable(p
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns one sentence.
 inline std::string describe(checkpoint_fault const& f) { return detail::quoted_path(f.file) + ": " + f.said; }
@@ -148,7 +148,7 @@ using checkpoint_error = fault_error<checkpoint_fault>;
 
 /// The names of the files in a folder of checkpoints. The name of a part contains its digest, so a file is
 /// never overwritten by a different one.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a name such as `step-9-rank-3`.
 inline std::string part_stem(std::uint64_t step, rank_id rank) {
@@ -176,7 +176,7 @@ inline constexpr std::string_view part_ending = ".part";
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A file of a checkpoint, identified by its name.
 struct checkpoint_file {
@@ -191,7 +191,7 @@ struct checkpoint_file {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Parses the name of a checkpoint file. Returns nothing for other names.
 inline std::optional<checkpoint_file> find_checkpoint_file(std::string_view name) {

@@ -20,7 +20,7 @@
 #include "cleave/run/model/named_tensor.hpp"
 
 /// Checkpoints of ranks that are processes. A failure at one rank is an error at all ranks.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A rendezvous that knows the number of ranks and its own rank.
 template <class B>
@@ -31,7 +31,7 @@ concept ranked_rendezvous = collective_rendezvous<B> && requires(B const& b) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Exchanges one message per rank and returns all messages by rank, at every rank.
 /// \throws run_error
@@ -55,7 +55,7 @@ std::optional<std::uint32_t> find_silent(std::vector<Said> const& all) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Writes a checkpoint of all ranks and returns its serial number.
 ///
@@ -99,7 +99,7 @@ std::uint64_t write_checkpoint(Board& b, std::string const& folder, checkpoint_l
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if a manifest of any step is in `folder`.
 /// \throws checkpoint_error if it cannot be read as a folder
@@ -151,7 +151,7 @@ std::optional<checkpoint> load_newest_checkpoint(Board& b, std::string const& fo
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Loads the newest complete checkpoint and returns it for its step and notes.
 ///

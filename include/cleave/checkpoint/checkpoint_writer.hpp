@@ -31,7 +31,7 @@
 #include "cleave/run/model/tensor_view.hpp"
 
 /// Encodes and decodes the contents of checkpoint files. Decoding is safe for bytes from untrusted sources.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Version of the checkpoint format. Readers refuse greater versions.
 inline constexpr std::uint32_t checkpoint_version = 1;
@@ -280,7 +280,7 @@ inline std::span<std::byte const> payload_of(std::span<std::byte const> sealed) 
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The open file of a rank, with its index.
 struct part_file {
@@ -291,7 +291,7 @@ struct part_file {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Opens the file of `part` in `folder` and checks everything except the elements. O(index).
 /// \throws checkpoint_error, file_error
@@ -455,7 +455,7 @@ inline void remove_old_checkpoints(std::string const& folder, std::uint64_t step
 
 /// Writes checkpoints atomically: a checkpoint exists completely or not at all. Each rank writes a file.
 /// After all files are on the disk, one rank writes the manifest that names them.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes the elements of a tensor at `offset` and returns their digest, computed while they are in the
 /// cache.
@@ -474,7 +474,7 @@ inline checkpoint_digest write_elements(pending_file const& to, std::uint64_t of
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Writes the state of one rank into a file in the existing folder `folder`. A rank without state writes a
 /// file without tensors. A tensor that several ranks hold must be written by exactly one of them.
@@ -516,7 +516,7 @@ struct checkpoint_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the reason why `notes` cannot be stored, or nothing.
 inline std::optional<std::string> find_note_fault(std::vector<checkpoint_note> const& notes) {
@@ -534,7 +534,7 @@ inline std::optional<std::string> find_note_fault(std::vector<checkpoint_note> c
 
 }  // namespace cleave::detail
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a serial number that no file name has yet, above that of the newest manifest that can be read.
 /// Returns 0 if all greater numbers are taken. Damaged manifests, and files that only have such a name, are
@@ -561,7 +561,7 @@ inline std::uint64_t next_serial(std::string const& folder) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Completes the checkpoint of a step and removes older checkpoints. Returns its serial number.
 ///

@@ -3,7 +3,7 @@
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/split/make_plan.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 template balanced_partition balance(basic_snapshot_arrays<std::uint32_t> const&, std::uint32_t,
                                     balance_options const&);

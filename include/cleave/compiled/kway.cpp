@@ -3,7 +3,7 @@
 // weights.
 #include "cleave/partition/kway/compiled.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 template kway_partition<std::int64_t, std::int64_t> partition_kway(
     adjacency_view<std::uint32_t, std::int64_t>, std::uint32_t, kway_options const&);

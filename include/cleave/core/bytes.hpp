@@ -9,7 +9,7 @@
 
 #include "cleave/core/expects.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Literals for sizes in bytes, such as `16_GiB`. A size above 2^64 - 1 does not compile.
 inline namespace literals {

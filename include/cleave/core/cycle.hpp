@@ -10,7 +10,7 @@
 #include "cleave/core/language.hpp"
 
 /// Finds cycles in directed graphs. Nodes are numbered from 0; `follow(n)` returns the successors of node n.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An edge of a directed graph.
 struct directed_arc {

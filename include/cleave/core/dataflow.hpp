@@ -14,7 +14,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/stage_text.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The element type and the shape of a value. Each extent is a number, or an expression in symbols.
 struct value_layout {
@@ -50,7 +50,7 @@ struct dataflow {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A fault of a dataflow and its place.
 struct dataflow_fault {

@@ -6,7 +6,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The base of errors about invalid data from a file, an option or a user's IR. The message says what is
 /// wrong and where, in the user's names. If there is a place to show, a subclass carries it as data. A

@@ -6,7 +6,7 @@
 
 #include "cleave/core/printable.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Escapes names, which are arbitrary bytes, for several text formats. Printable characters come back exactly
 /// when the format is parsed. All other bytes become the four visible characters `\xNN` (see

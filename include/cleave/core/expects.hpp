@@ -6,7 +6,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Checks a precondition that only the programmer can break. If `ok` is false, prints file, line and
 /// `sentence` to stderr and aborts. The check is always on, so it is for O(1) conditions only; linear checks

@@ -5,7 +5,7 @@
 
 #include "cleave/core/real.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A conversion of costs to integers in units of a power of two. Sums are exact and do not depend on the
 /// order, and a load minus 1 is the next smaller load. The unit is the largest that rounds every cost by at

@@ -4,7 +4,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Ids of different kinds have different types, so that one cannot be passed in place of another.
 enum class part_id : std::uint32_t {};        ///< a part of a graph, before it is cut

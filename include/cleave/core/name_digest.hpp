@@ -6,7 +6,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An FNV-1a hash over a sequence of names. It detects accidental differences; it is not secure against
 /// deliberate collisions.

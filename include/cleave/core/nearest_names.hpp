@@ -9,7 +9,7 @@
 
 #include "cleave/core/printable.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the Levenshtein distance of `a` and `b`: the smallest number of bytes to insert, delete or
 /// replace. Only the first 256 bytes of each count. O(size of a * size of b).

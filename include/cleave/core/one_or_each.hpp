@@ -6,7 +6,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A view of a list of options for ranks, stages or edges. The list is empty, has one entry for all, or has
 /// one entry for each. In `per_part`, by contrast, a list of one entry is for one part only.

@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A character of a text that may be invalid UTF-8.
 struct utf8_character {
@@ -58,7 +58,7 @@ inline void append_hex(std::string& to, std::string_view bytes) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a name of unknown origin in a form that is fit for a terminal or a log. The result is one line of
 /// well-formed UTF-8, at most `limit` characters wide. Characters that are not printable become `\xNN`, byte

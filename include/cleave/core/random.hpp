@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A generator of random numbers that are the same with every compiler and standard library. Steele, Lea,
 /// Flood, OOPSLA 2014 (splitmix64).

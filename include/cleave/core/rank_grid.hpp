@@ -11,14 +11,14 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An axis of parallelism: pipeline (by stages), data (by samples), or model (by slices of each weight).
 enum class rank_axis : std::uint8_t { pipe, data, model };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline char const* rank_axis_name(rank_axis a) {
   return a == rank_axis::pipe ? "pipe" : a == rank_axis::data ? "data" : "model";
@@ -26,7 +26,7 @@ inline char const* rank_axis_name(rank_axis a) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The coordinates of a rank: its place on each axis. The type is also used for the sizes of a grid along
 /// each axis.
@@ -43,7 +43,7 @@ struct rank_coordinates {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why sizes and an order of axes do not form a grid, and the axis.
 struct rank_grid_fault {
@@ -83,7 +83,7 @@ inline std::optional<rank_grid_fault> find_rank_grid_fault(rank_coordinates cons
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A three-dimensional grid of ranks. `order` lists the axes; the last one varies fastest, as in a C array.
 class rank_grid {

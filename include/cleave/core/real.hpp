@@ -8,7 +8,7 @@
 
 /// The functions of `<cmath>` that the library needs. Including `<cmath>` itself costs 5,000 preprocessed
 /// lines.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns true if x is neither infinite nor NaN.
 constexpr bool is_finite(double x) { return x - x == 0; }
@@ -18,7 +18,7 @@ constexpr double magnitude(double x) { return x < 0 ? -x : x; }
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns `a * b`, rounded before anything is added to it, so that sums of products have the same bits on
 /// every machine. Otherwise a compiler may contract `a * b + c` into one fused instruction, which rounds

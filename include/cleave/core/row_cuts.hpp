@@ -8,7 +8,7 @@
 #include "cleave/core/language.hpp"
 
 // A cut of a row is a list of places: slice s has the units from place s of the list to place s + 1.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the number of cuts of a row into slices that are not empty: exact up to 2^53, infinite if too
 /// large. Precondition: 1 <= slices <= units.

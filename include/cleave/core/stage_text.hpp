@@ -4,7 +4,7 @@
 
 #include "cleave/core/ids.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns `stage 3`, or `the caller`.
 inline std::string stage_text(stage_id s) {

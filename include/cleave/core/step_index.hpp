@@ -5,14 +5,14 @@
 
 #include "cleave/core/ids.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The direction along an edge: activations go forward, gradients back.
 enum class edge_flow : std::uint8_t { activations, gradients };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A message: an edge, a direction and a microbatch.
 struct message_id {

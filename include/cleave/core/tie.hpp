@@ -6,7 +6,7 @@
 
 #include "cleave/core/ids.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A parameter, buffer or tensor of a tree of modules.
 struct named_state {
@@ -19,7 +19,7 @@ struct named_state {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the path of the module that owns `name`: everything before the last dot.
 inline std::string_view owner_of(std::string_view name) {
@@ -29,7 +29,7 @@ inline std::string_view owner_of(std::string_view name) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// All names of one storage, in the order of the list that they were taken from.
 struct tie {

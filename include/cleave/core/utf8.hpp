@@ -7,7 +7,7 @@
 
 #include "cleave/core/printable.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if `text` is well-formed UTF-8 throughout. O(size); ASCII is checked eight bytes at a time.
 inline bool is_utf8(std::string_view text) {

@@ -14,14 +14,14 @@
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Stands for the missing backward pass of a stage.
 struct no_body {};
 
 }  // namespace cleave::detail
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// The two passes of a stage as callables, such as lambdas. `forward` takes `(cudaStream_t, stage_pass
 /// const&, std::span<tensor_view const> in, std::span<tensor_view> out)`. `backward` takes `(cudaStream_t,

@@ -7,7 +7,7 @@
 
 #include "cleave/run/model/failure.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a call of the CUDA runtime failed.
 class cuda_error : public run_error {
@@ -64,7 +64,7 @@ inline std::string cuda_text(char const* call, cudaError_t e) {
 
 }  // namespace cleave::detail
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// Checks the result `e` of the CUDA function `call`, such as `cudaMemcpyAsync`. The error may stem from an
 /// earlier kernel. Resets CUDA's last error.
@@ -77,7 +77,7 @@ inline void check(cudaError_t e, char const* call) {
 
 }  // namespace cleave::cuda
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Checks for launch errors of the kernels that `call` names. Ignores cudaErrorNotReady, which an event query
 /// may have left as the last error.

@@ -29,7 +29,7 @@
 #include "cleave/run/sums/sum_in_order.hpp"
 #include "cleave/run/sums/sum_of_squares.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Elements that are not aligned to their size, as a GPU requires: the address is `beyond` bytes past a
 /// multiple.
@@ -287,7 +287,7 @@ class cuda_recording {
 
 }  // namespace cleave::detail
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// Options of a `cuda::device`.
 struct options {

@@ -9,7 +9,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The type of an element in DLPack: the code of its kind (0 signed, 1 unsigned, 2 floating-point, 4 bfloat,
 /// 6 boolean) and its number of bits.
@@ -52,7 +52,7 @@ inline constexpr int dlpack_cuda = 2, dlpack_cuda_host = 3, dlpack_cuda_managed 
 
 }  // namespace cleave::detail
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// Returns a `DLTensor` of the same memory, for frameworks that read DLPack. `Tensor` is that type; this
 /// header includes no header of DLPack. The result points to the shape in `v`, so it is valid as long as `v`

@@ -16,7 +16,7 @@
 
 /// Defines the functions declared in kernels.hpp. Include it in exactly one source file of a program,
 /// compiled by nvcc without -use_fast_math, which would flush subnormal numbers to 0.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Blocks per multiprocessor that run concurrently, with 64 registers per lane.
 inline constexpr std::uint32_t blocks_at_once = 4;

@@ -24,7 +24,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// A group of ranks that are threads of one process, on one or several GPUs, which send each other messages.
 /// The rank that issues the second end of a message also issues the copy, on a separate stream and after

@@ -14,7 +14,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/cuda/resources.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a text for messages: `the memory of GPU 0 (1048576 of 84986691584 bytes are free)`.
 inline std::string cuda_room_text(int device) {
@@ -36,7 +36,7 @@ inline void check_room(cudaError_t e, char const* call, std::size_t bytes, std::
 
 }  // namespace cleave::detail
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// A buffer of GPU memory or pinned host memory. Not freed once its device keeps everything
 /// (`resources::keep`).
@@ -83,7 +83,7 @@ struct memory_kind {
 
 }  // namespace cleave::cuda
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 struct cuda_pinned_kind {
   static void allocate(void** to, std::size_t bytes, int /*device*/) {
@@ -94,19 +94,19 @@ struct cuda_pinned_kind {
 
 }  // namespace cleave::detail
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 using buffer = basic_buffer<cuda::memory_kind>;
 
 }  // namespace cleave::cuda
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 using pinned_buffer = cuda::basic_buffer<cuda_pinned_kind>;
 
 }  // namespace cleave::detail
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// A stream-ordered allocator of GPU memory for stages. Taking and giving back memory does not wait for the
 /// GPU, and freed memory is reused without a driver call. Meant for few pieces at a time. Pieces that are

@@ -21,7 +21,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/stable_list.hpp"
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// The order of additions in reductions.
 enum class nccl_reductions : std::uint8_t {
@@ -56,7 +56,7 @@ struct nccl_options {
 
 }  // namespace cleave::cuda
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A communicator of NCCL, which NCCL may fill later. Its address does not change.
 struct nccl_slot {

@@ -17,7 +17,7 @@
 #include "cleave/cuda/memory.hpp"
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// Pinned host memory for saved activations, for use in `offload` and `reload` of a stage. Both copy
 /// asynchronously in stream order. Later work may then reuse the GPU memory, as the memory plan assumes. All

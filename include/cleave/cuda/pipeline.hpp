@@ -34,7 +34,7 @@
 #include "cleave/run/rendezvous/process_start.hpp"
 #include "cleave/schedule/model/delivery.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Whether a sum may be the first of its size and type, which opens connections, or is a later one.
 enum class sum_turn : std::uint8_t { first, later };
@@ -485,7 +485,7 @@ static_assert(communicator<nccl_communicator, cuda::device>);
 
 }  // namespace cleave::detail
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// Options of every pipeline, plus those of CUDA and NCCL.
 struct pipeline_options {
@@ -500,7 +500,7 @@ struct pipeline_options {
 
 }  // namespace cleave::cuda
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the GPU of a process, given its local rank and the number of visible GPUs. Returns nothing if
 /// there are too few. A process that sees a single GPU uses that one.
@@ -542,7 +542,7 @@ std::optional<delivery> find_plan_delivery_fault(planned_step auto const& p) {
 
 }  // namespace cleave::detail
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// The device and communicators of a process in a `cuda::pipeline`.
 class backend final : public watchdog::waiter {

@@ -13,7 +13,7 @@
 
 #include "cleave/cuda/check.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Makes a GPU the current one of this thread while it lives.
 class cuda_scope {
@@ -37,7 +37,7 @@ class cuda_scope {
 
 }  // namespace cleave::detail
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// Checks while stages issue their work. `streams` detects work on CUDA's default streams, which no other
 /// work waits for. It costs microseconds per call, and no other code of the process may use those streams

@@ -19,7 +19,7 @@
 #include "cleave/run/threads/on_threads.hpp"
 #include "cleave/run/threads/thread_pipeline.hpp"
 
-namespace cleave::cuda {
+namespace cleave::inline v0_2::cuda {
 
 /// The communicator of one member of a `cuda::loopback_group`.
 using loopback_communicator = member_communicator<cuda::device, cuda::loopback_group>;

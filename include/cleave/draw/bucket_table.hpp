@@ -10,7 +10,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/partition/buckets/module_buckets.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A table in box-drawing characters, with a header and a rule between any two rows. Each column is as wide
 /// as its widest text. `left` is nonzero for columns that are left-aligned.
@@ -58,7 +58,7 @@ struct box_table {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a table of the buckets, counted from the tail of the graph, with their bytes and parameter names.
 /// The text is empty if no bucket has counted parameters.
@@ -75,7 +75,7 @@ inline std::string bucket_table(bucket_report const& r) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a table of the buckets that exceed their caps, with their extra nodes and bytes. The text is empty
 /// if there are none.

@@ -19,7 +19,7 @@
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a plan that is good enough to draw, for any partition. The partition may be invalid: its parts may
 /// depend on each other in a cycle. Nodes without a part form an additional last stage. Replicable nodes stay
@@ -62,7 +62,7 @@ basic_plan<Index> sketch_plan(basic_snapshot_arrays<Index> const& g, partition c
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `write_dot`.
 struct dot_options {
@@ -72,7 +72,7 @@ struct dot_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes one graph. Helper of `write_dot`. Graphviz sees only generated ids: node 17 of
 /// stage 2 is `s2_n17`.
@@ -242,7 +242,7 @@ class dot_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a graph cut into stages in the DOT language of Graphviz. Each stage has a frame, and edges between
 /// stages are labelled with the bytes of their values. Above `collapse_above` nodes, each stage is a single

@@ -19,7 +19,7 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Colours of a drawn graph, for light and dark mode. Colours repeat after eight parts.
 inline constexpr std::string_view graph_style = R"(
@@ -161,7 +161,7 @@ class graph_drawing {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a drawing of a partitioned graph as SVG. Nodes have the colours of their parts, and edges between
 /// parts are red. Replicable nodes, which have no part, are omitted. O(V log V + E).

@@ -11,7 +11,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/formats/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The name and value of an attribute. The value is escaped when it is written. Numbers are rounded to two
 /// decimals; NaN and infinity are written as 0.
@@ -38,7 +38,7 @@ struct markup_attribute {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Writes HTML with embedded SVG, in a form that XML parsers also accept. Text is escaped, so it cannot end
 /// an element.

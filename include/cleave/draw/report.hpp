@@ -23,7 +23,7 @@
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/run/forward/forward.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The balance of a cut: the loads that `balance` minimised, and a lower bound.
 struct report_balance {
@@ -203,7 +203,7 @@ footer { margin-top: 3rem; padding-top: 0.9rem; border-top: 1px solid var(--line
 )";
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes a report. Helper of `write_report`.
 class report_writer {
@@ -526,7 +526,7 @@ class report_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a self-contained HTML page about a cut model. It shows facts about the model, a table of the
 /// stages, a picture of the cut, the operators and nodes of each stage, and the measured timeline. With more

@@ -16,7 +16,7 @@
 #include "cleave/formats/units.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `schedule_chart`.
 struct schedule_chart_options {
@@ -28,7 +28,7 @@ struct schedule_chart_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Draws a schedule in characters. Helper of `schedule_chart`.
 class schedule_chart_writer {
@@ -199,7 +199,7 @@ class schedule_chart_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a timed schedule as text with one line per rank. `F3` is the forward pass of microbatch 3, `-`
 /// continues a pass, and a dot is a bubble. Below are the memory profiles of the ranks. Lines are wrapped at

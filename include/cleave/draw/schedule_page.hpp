@@ -19,7 +19,7 @@
 #include "cleave/formats/timed_schedule.hpp"
 #include "cleave/formats/units.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A fact shown above the picture of a page: a term and its value.
 struct page_fact {
@@ -28,7 +28,7 @@ struct page_fact {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes a page. Helper of `schedule_page`.
 class schedule_page_writer {
@@ -202,7 +202,7 @@ class schedule_page_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a timed schedule as a self-contained HTML page. It shows totals and `facts`, a picture of the
 /// whole step, and a table of the ranks. If passes are too narrow for the numbers of their microbatches, a

@@ -20,7 +20,7 @@
 #include "cleave/formats/units.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The colour class of a kind of pass and its name in the legend. Class X is for all other actions that take
 /// time.
@@ -275,7 +275,7 @@ inline constexpr std::string_view schedule_style = R"(
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `schedule_svg` and `write_schedule`.
 struct schedule_svg_options {
@@ -293,7 +293,7 @@ struct schedule_svg_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Draws a schedule. Helper of `write_schedule`.
 class schedule_drawing {
@@ -498,7 +498,7 @@ class schedule_drawing {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Draws a timed schedule as an SVG picture inside a page. It has a row per rank and a bar per action;
 /// bubbles are hatched. Below are the memory profiles of the ranks. O(actions).

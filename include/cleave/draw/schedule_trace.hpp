@@ -13,7 +13,7 @@
 #include "cleave/formats/timed_schedule.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the number of microseconds in a time unit: `s`, `ms`, `us`, `µs` or `ns`. Any other unit counts as
 /// milliseconds.
@@ -126,7 +126,7 @@ class schedule_trace_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a timed schedule in the trace format of Chrome and Perfetto. It has a track per rank and a counter
 /// of the memory that each rank keeps. Arrows lead from each pass to the passes on other ranks that use its

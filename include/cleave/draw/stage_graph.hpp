@@ -18,7 +18,7 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A sum of sizes that counts unknown ones separately. It saturates instead of overflowing.
 struct byte_sum {
@@ -138,7 +138,7 @@ struct stage_graph_layout {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Places the stages from left to right in rows of at most six, each after the stages it receives from.
 /// Links to the next box are straight. The other links run in lanes above the row: those from one stage share
@@ -316,7 +316,7 @@ class stage_graph_placer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the layout of a quotient's picture. O(stages × links) time.
 /// \throws error if the stages depend on each other in a cycle
@@ -324,7 +324,7 @@ inline stage_graph_layout layout_of(quotient const& q) { return detail::stage_gr
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Draws a quotient into a page. Helper of `write_stage_graph`.
 class stage_graph_writer {
@@ -527,7 +527,7 @@ class stage_graph_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Draws the stages of a cut graph as an SVG picture inside a page. Boxes are filled in proportion to their
 /// cost; the width of a line is proportional to its bytes.

@@ -14,7 +14,7 @@
 #include "cleave/formats/units.hpp"
 #include "cleave/run/forward/forward.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the distance between the ticks of an axis: 1, 2 or 5 times a power of ten. At most
 /// `marks` of them fit in `length`.
@@ -29,7 +29,7 @@ inline double tick_step(double length, std::size_t marks) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Draws a measured run into a page. Helper of `write_timeline`.
 class timeline_writer {

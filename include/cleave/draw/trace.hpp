@@ -9,7 +9,7 @@
 #include "cleave/formats/json/json_writer.hpp"
 #include "cleave/run/forward/forward.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a measured run in the trace format of Chrome and Perfetto, with one track per stage and times in
 /// microseconds. O(n log n) for n bars.

@@ -24,7 +24,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A parameter of a stage, and the gradient accumulated for it, in memory of the device.
 struct stage_parameter {
@@ -52,7 +52,7 @@ struct gradient_descent {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Which passes of a schedule need more than others.
 struct pass_needs {
@@ -155,7 +155,7 @@ struct split_backward_of<F> {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The stages of a pipe on one rank: a `stage` for any executor, made by a `stage_engine`. It keeps
 /// parameters, gradients and buffers in memory of the device.

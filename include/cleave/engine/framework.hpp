@@ -14,7 +14,7 @@
 
 /// The interface to a framework that computes the stages of a model: its tensors, its operators and its
 /// differentiation.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Tensors of a framework, and their elements in memory. Memory is that of the device on which stages run,
 /// and is row-major.
@@ -96,7 +96,7 @@ concept differentiating_framework =
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Fails to compile with a message about the first member that a `tensor_framework` lacks.
 template <class F>

@@ -10,7 +10,7 @@
 #include "cleave/run/model/named_tensor.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A dense row-major tensor in host memory.
 template <class T>

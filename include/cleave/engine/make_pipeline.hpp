@@ -22,7 +22,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the forward passes of a schedule, without messages.
 inline schedule forward_passes(schedule s) {
@@ -38,7 +38,7 @@ inline schedule forward_passes(schedule s) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of a step of an `engine_pipeline`.
 struct engine_step {

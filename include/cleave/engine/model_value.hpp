@@ -14,7 +14,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/graph/argument.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The value of a node in a run of a model: a tensor, a constant, or a list, tuple, dict or slice of such
 /// values. Containers are stored flat, so any nesting depth works, and copying a value is cheap.

@@ -14,7 +14,7 @@
 #include "cleave/engine/model_value.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a call of an operator cannot be computed.
 struct operator_fault {
@@ -60,7 +60,7 @@ inline std::string describe(operator_fault const& f) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown if a call of an operator cannot be computed. Carries the node and the reason.
 using operator_error = fault_error<detail::operator_fault>;

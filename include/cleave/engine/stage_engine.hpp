@@ -27,7 +27,7 @@
 #include "cleave/schedule/lower/connect_stages.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Everything that runs the stages of a pipe in a framework: how they are connected, which parameters they
 /// share, and what makes the stages of a rank. `make_pipeline` runs it. The pipe must outlive it and all that

@@ -21,7 +21,7 @@
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A tensor of a stage's state under all names that the stage has for it.
 struct stage_tensor {

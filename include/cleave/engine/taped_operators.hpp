@@ -22,7 +22,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A call of an operator to be differentiated: the forward call, its results and their gradients.
 template <class Tensor>
@@ -61,7 +61,7 @@ concept differentiable_operators =
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The calls of one forward pass, each after those that made its operands. Leaves have no call.
 template <class Tensor>
@@ -201,7 +201,7 @@ class taped_halves {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Makes a differentiating framework of operators with backward functions: a tape records the calls of each
 /// forward pass.

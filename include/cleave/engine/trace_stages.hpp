@@ -29,7 +29,7 @@
 #include "cleave/run/model/named_tensor.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The arguments of a model for one microbatch: tensors and constants, by position and by name, in any
 /// nesting.
@@ -84,7 +84,7 @@ struct trace_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why the stages of a model cannot be traced or run.
 struct engine_fault {
@@ -155,14 +155,14 @@ inline std::string describe(engine_fault const& f) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown if the stages of a model cannot be traced or run. Carries the place and the reason.
 using engine_error = fault_error<detail::engine_fault>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the value of a parameter or buffer by its names in the model. `initial` is a map, or is called
 /// with the name.
@@ -481,7 +481,7 @@ class stage_tracer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Runs the stages of `pipe` for each of `microbatches` and returns how they are connected. The stages get
 /// gradients of the values that depend on parameters. `initial` has the values of parameters and buffers by

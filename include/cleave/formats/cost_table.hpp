@@ -21,7 +21,7 @@
 #include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The link from one rank to another, if it differs from the default.
 struct pair_link {
@@ -45,14 +45,14 @@ struct cost_table {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown for a link of a rank that does not exist; the witness is the link.
 using pair_link_error = witness_error<pair_link>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the costs as options of `simulate`. O(stages), plus O(ranks²) if `links` is not empty.
 /// \throws pair_link_error if a link names a rank outside the placement
@@ -76,7 +76,7 @@ inline simulate_options simulate_options_of(cost_table const& table, stage_place
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The entries of a file for one stage; missing ones are derived.
 struct stated_costs {
@@ -138,7 +138,7 @@ class stage_costs {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A place in lines of costs; both numbers count from 1. Field 0 is the whole line.
 struct cost_place {
@@ -152,7 +152,7 @@ using cost_line_error = witness_error<cost_place>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reads lines of costs, for `read_cost_lines`.
 class cost_lines_reader {
@@ -339,7 +339,7 @@ inline cost_table read_cost_json(std::string text) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads a file of costs in one of two forms. The first is JSON:
 ///

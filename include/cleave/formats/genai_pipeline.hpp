@@ -12,7 +12,7 @@
 /// The list `pipeline` of a `genai_config.json`, by which onnxruntime-genai runs the stages of a decoder:
 ///
 ///     [{"stage_0": {"filename": "stage_0.onnx", "inputs": ["input_ids"], "outputs": ["h"]}}, …]
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A stage of a pipeline of onnxruntime-genai.
 struct genai_stage {

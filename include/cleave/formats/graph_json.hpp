@@ -29,7 +29,7 @@
 ///     {"node": "conv1"}, {"node": 4}         the value of an earlier node, by name or number
 ///     {"list": […]}, {"tuple": […]}, {"slice": [a, b, c]}, {"dict": [[key, value], …]}
 ///     {"dtype": "float32"}                   an opaque constant, like {"opaque": [kind, text]}
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline constexpr std::array<std::string_view, 4> container_names = {"list", "tuple", "dict", "slice"};
 
@@ -197,7 +197,7 @@ std::vector<keyword_argument> read_arguments(json_value const& v, F node_of) {
 }  // namespace cleave::detail
 
 /// A module_graph as JSON, and back; docs/graph_json.md describes the format.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline constexpr char graph_json_format[] = "cleave graph 1";
 
@@ -313,7 +313,7 @@ class graph_json_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns `g` as JSON. Nodes are labelled by their names if all are distinct, otherwise by their numbers.
 /// Names that are not valid UTF-8 are altered as `escape_json` says; everything else survives a round trip.
@@ -325,7 +325,7 @@ inline std::string write_graph_json(module_graph const& g,
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reads the nodes of one graph, for `read_graph_json`.
 class node_json_reader {
@@ -483,7 +483,7 @@ class node_json_reader {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads a graph from a JSON value (docs/graph_json.md). Nested bodies are read without recursion. Expected
 /// O(size).

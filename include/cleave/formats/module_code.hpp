@@ -13,7 +13,7 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if `text` can be the name of a variable.
 inline bool is_identifier(std::string_view text) {
@@ -197,7 +197,7 @@ class code_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a graph and the modules in it as code for people, in the syntax of Python: first the graph under
 /// the given name, then each module whose inside is known, under its path. Element types, which are `dtype`

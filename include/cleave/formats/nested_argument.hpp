@@ -17,7 +17,7 @@
 
 /// Conversion between arguments of a module_graph and nested values of a run. An example is the structure
 /// that a graph returns, filled with the values of one microbatch.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The reason why an argument cannot be a nested value.
 struct nested_argument_fault {
@@ -45,7 +45,7 @@ using nested_argument_error = fault_error<nested_argument_fault>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `open(container)`, `leaf(token)` and `close()` of `visit` in prefix order. Each call also gets the
 /// key in the enclosing dict, or an empty text. Stops at the first fault and returns it. O(tokens), without
@@ -84,7 +84,7 @@ std::optional<nested_argument_fault> visit_argument(module_argument const& a, Vi
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the reason why `a` cannot be a nested value, or nothing. Precondition: complete(a).
 inline std::optional<nested_argument_fault> find_nested_argument_fault(module_argument const& a) {

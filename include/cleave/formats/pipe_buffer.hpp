@@ -27,7 +27,7 @@
 
 /// A whole pipe as bytes, and back. Bytes from untrusted sources are safe to read; docs/stage_format.md
 /// describes the format.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A pipe without the program that it was cut from, which suffices to run it. Nodes and values of the plan
 /// are numbers in that program.
@@ -53,7 +53,7 @@ concept written_pipe = requires(Pipe const& p) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes the plan of a pipe as records, for `write_pipe_bytes`.
 class pipe_writer {
@@ -142,7 +142,7 @@ inline std::pair<pipe_plan, std::vector<std::string>> read_pipe_plan(stage_forma
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns `p` as bytes: the graph that calls the stages, the stages, and the plan. Equal pipes give equal
 /// bytes. Expected O(size).

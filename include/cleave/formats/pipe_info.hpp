@@ -19,7 +19,7 @@
 #include "cleave/pipe/module_pipe.hpp"
 
 /// The calls of stages in the root of a pipe, which is the graph that calls them.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A call of a stage, and the number at the end of its path.
 struct numbered_stage {
@@ -102,7 +102,7 @@ inline void check_stages(module_graph const& root, std::string_view prefix = "st
 }  // namespace cleave::detail
 
 /// A description of a pipe for people and tools, without the graphs of its stages.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The stages of a pipe, the values between them, and the graph that calls them.
 struct pipe_info {
@@ -133,7 +133,7 @@ struct pipe_info {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the description of a cut of `p` that has no effect.
 inline std::string describe_idle(module_pipe const& p, std::vector<module_cut> const& cuts,
@@ -197,7 +197,7 @@ inline std::string name_list(std::vector<std::string> const& names) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a text with a few lines per stage, then one line per edge.
 inline std::string write_pipe_info(pipe_info const& info) {

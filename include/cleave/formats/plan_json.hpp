@@ -20,7 +20,7 @@
 ///      "order": [0, …],
 ///      "transfers": [{"value": 3, "from": 0, "to": 1}, …],
 ///      "updates": []}
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 inline constexpr char plan_json_format[] = "cleave plan 1";
 
@@ -59,7 +59,7 @@ std::string write_plan_json(basic_plan<Index> const& p,
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reads a plan. \throws json::error with line, column and path if the text is not a plan
 template <std::unsigned_integral Index = std::uint32_t>

@@ -16,7 +16,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/text/schedule_csv.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Writes the members of a schedule into the object that is open. O(actions).
 inline void write_schedule_members(json::writer& to, schedule const& s) {

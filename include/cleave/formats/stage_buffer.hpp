@@ -16,7 +16,7 @@
 
 /// A stage as bytes, and back. Bytes from untrusted sources are safe to read; docs/stage_format.md describes
 /// the format.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns `stage` and all bodies inside it as bytes. Equal stages give equal bytes. Expected O(size).
 /// \throws stage_bytes_error if `read_stage_bytes` would reject the result: a limit is exceeded, a name is

@@ -25,7 +25,7 @@
 /// Nodes are in program order. Nodes that a stage has as copies, since they depend on weights alone, are
 /// listed as its `constants`, if it has any; several stages may have one. Only `stage`, `rank` and `nodes`
 /// are required.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 inline constexpr char stage_map_json_format[] = "cleave stage map 1";
 

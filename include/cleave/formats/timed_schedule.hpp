@@ -18,7 +18,7 @@
 #include "cleave/schedule/model/schedule_times.hpp"
 #include "cleave/schedule/simulate/memory_over_time.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A schedule and its times, for drawing and writing. It holds references, which must outlive it.
 struct timed_schedule {
@@ -34,7 +34,7 @@ struct timed_schedule {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An action that takes time, to be drawn as a bar.
 struct schedule_bar {
@@ -106,7 +106,7 @@ inline std::vector<schedule_bar> bars_of(schedule const& s, schedule_times const
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the largest amount; 0 if there are no steps.
 inline std::uint64_t most_memory(std::vector<memory_step> const& steps) {
@@ -160,7 +160,7 @@ inline double drawn_time(schedule_times const& times) { return times.makespan > 
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the exponent of the power of two below `drawn_time`. Times divided by this power have a scale of
 /// moderate size, however small or large they are.

@@ -9,7 +9,7 @@
 #include "cleave/core/bytes.hpp"
 #include "cleave/core/real.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Formatting of numbers for people. The results are the same in every locale.
 

@@ -6,7 +6,7 @@
 #include "cleave/formats/units.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a sentence such as `61.3 % of nodes and 58.0 % of values have no price`; empty if all have one.
 inline std::string unpriced_text(unpriced const& u) {

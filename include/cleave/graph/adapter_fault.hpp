@@ -16,7 +16,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/graph/unlisted_values.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A promise of an adapter that no concept can express.
 enum class adapter_violation : std::uint8_t {
@@ -87,7 +87,7 @@ class adapter_error : public witness_error<adapter_fault> {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if a result of `bytes(v)` is a number of bytes. It may be of a signed or floating-point type.
 template <class T>
@@ -132,7 +132,7 @@ bool names_a_version(Graph const& g, value_t<Graph> const& v) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the first broken promise of an adapter, or nothing. Run it first on a new adapter. Expected O(V +
 /// E).

@@ -21,7 +21,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/graph/csr.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A type of weights: any arithmetic type but bool.
 template <class T>
@@ -119,7 +119,7 @@ struct adjacency_fault {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 using adjacency_error = witness_error<adjacency_fault>;
 
@@ -237,7 +237,7 @@ std::optional<adjacency_fault> find_one_sided_edge(adjacency_view<Index, NodeWei
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the first broken promise of the arrays, or nothing. O(n + m), without allocating memory. If an
 /// edge is one-sided, O(n + m log d) for maximum degree d, with O(n + m) memory.
@@ -431,7 +431,7 @@ adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index,
 }
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns each edge once, from the larger node number to the smaller. Parallel edges are merged, and their
 /// weights add up. O(nodes + edges).
@@ -455,7 +455,7 @@ edge_pairs<Index, EdgeWeight> edges_of(adjacency_view<Index, NodeWeight, EdgeWei
 }  // namespace cleave::detail
 
 /// Converts the weights of a graph to 64-bit integers. Their sums are exact and do not depend on the order.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the unit in which floating-point weights have a sum below 2^60. Integer weights stay as they are.
 template <weight_number Weight>

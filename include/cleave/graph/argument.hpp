@@ -8,7 +8,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A list, tuple, dict or slice in a flat argument. Its elements follow it in prefix order: `size` elements,
 /// or `size` pairs of key and value for a dict. Pairs keep the order in which they were written.
@@ -52,7 +52,7 @@ struct keyword_argument {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `f` with the position of each node that `a` reads, in order, including repetitions.
 template <class F>
@@ -63,7 +63,7 @@ void each_node(module_argument const& a, F f) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the number of subtrees that follow `c`: its elements, or the keys and values of a dict.
 inline std::size_t elements_of(container const& c) {
@@ -72,7 +72,7 @@ inline std::size_t elements_of(container const& c) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns one past the end of the subtree of `a` that begins at `at`.
 inline std::size_t subtree_end(module_argument const& a, std::size_t at) {
@@ -85,7 +85,7 @@ inline std::size_t subtree_end(module_argument const& a, std::size_t at) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns true if `a` is exactly one subtree: a constant, a node, or a container with all its elements.
 inline bool complete(module_argument const& a) {
@@ -100,7 +100,7 @@ inline bool complete(module_argument const& a) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns `a` with each node position p replaced by `f(p)`, a position in another graph.
 template <class F>
@@ -112,14 +112,14 @@ module_argument map_nodes(module_argument a, F f) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns an argument that is the value of one node.
 inline module_argument node_argument(std::uint32_t node) { return {node_ref{node}}; }
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns an argument that is the tuple of the values of several nodes.
 inline module_argument tuple_argument(std::vector<std::uint32_t> const& nodes) {

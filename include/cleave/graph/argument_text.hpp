@@ -10,7 +10,7 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the text of a token that is not a container, for a message. A node is shown by its name in `g`.
 inline std::string token_text(module_graph const& g, token const& t) {
@@ -25,7 +25,7 @@ inline std::string token_text(module_graph const& g, token const& t) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the text of the subtree of `a` at `at`, for a message. Nodes are shown by their names in `g`:
 /// `(conv1, {'loss': 3})`. A long text is cut short. Does not recurse.

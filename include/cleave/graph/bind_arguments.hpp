@@ -15,7 +15,7 @@
 #include "cleave/graph/numbering.hpp"
 
 /// Binds the positional and named arguments of a call to the placeholders of a graph.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A fault of a call.
 struct binding_fault {
@@ -33,14 +33,14 @@ struct binding_fault {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The treatment of positional arguments for which no parameter is left.
 enum class surplus_arguments : std::uint8_t { refused, ignored };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The kind of a parameter, as in Python and torch.fx. It follows from the target of the placeholder.
 enum class parameter_kind : std::uint8_t {
@@ -57,7 +57,7 @@ inline parameter_kind parameter_kind_of(module_node const& placeholder) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// For each parameter, the arguments that it takes. An argument is an index into the positional arguments
 /// followed by the named ones. A plain parameter takes one argument, or none if its default applies. The
@@ -67,7 +67,7 @@ using argument_binding = std::vector<std::vector<std::size_t>>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a call does not fit the parameters. The witness lists all faults of the call.
 using binding_error = witness_error<std::vector<binding_fault>>;
@@ -174,7 +174,7 @@ inline std::vector<binding_fault> find_binding_faults(
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Binds the arguments of a call to the placeholders of `g`. Returns, for each placeholder, the arguments
 /// that it takes. Expected O(parameters + arguments).

@@ -6,7 +6,7 @@
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The return type of overloads for types that are meant as graphs but lack a member. A call of such an
 /// overload does not compile, and a static assertion in its body says why. The deleted destructor makes
@@ -81,7 +81,7 @@ template <class Graph>
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Checks at compile time that no member of an adapter has a wrong signature, such as a missing `const` or a
 /// wrong type. Otherwise the ability would be ignored silently. Each function that reads a graph calls this

@@ -7,7 +7,7 @@
 
 #include "cleave/graph/csr.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if the rows can be ordered so that each follows its predecessors. O(rows + items).
 template <std::unsigned_integral Index>

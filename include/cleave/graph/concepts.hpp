@@ -15,7 +15,7 @@
 /// An IR is adapted by a small class with the members below. Nothing is specialised, registered or found by
 /// argument-dependent lookup. If each node is its own result, `nodes()` and `operands(n)` are enough. Each
 /// further concept adds one ability, and an algorithm requires only the concepts that its body uses.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A small value that names a node or a value: an index, a pointer, a descriptor. If an IR's own type has no
 /// `std::hash`, name nodes and values by pointers or indices.
@@ -58,7 +58,7 @@ concept dataflow_graph = requires(Graph const& g) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the values that `n` produces, for every graph: `g.results(n)`, or `n` itself.
 template <dataflow_graph Graph>
@@ -71,7 +71,7 @@ decltype(auto) results_of(Graph const& g, node_t<Graph> n) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A graph whose nodes have costs.
 /// - `g.weight(n)`  the cost of running `n`, in any one unit; finite, not negative.
@@ -146,7 +146,7 @@ concept bounded_graph = dataflow_graph<Graph> && requires(Graph const& g, value_
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 template <class Graph>
 using region_t =
@@ -154,7 +154,7 @@ using region_t =
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A graph whose nodes may have bodies: If, Loop, calls. The values that a body captures are operands of the
 /// node that holds it; the snapshot adds them.

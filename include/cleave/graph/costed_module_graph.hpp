@@ -12,7 +12,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if the metadata of a node has an invalid cost, size or mark. The witness is the node.
 using cost_error = tagged_error<struct cost_tag, module_graph::position>;
@@ -55,7 +55,7 @@ inline module_cost cost_of(module_graph const& g, module_graph::position n) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A module_graph with the costs of its nodes, read from their metadata: `cost`, a number; `bytes`, an
 /// integer, the size of the result; and `replicable`, true for a node that each stage that needs it may run

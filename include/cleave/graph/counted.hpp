@@ -6,7 +6,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the range `f(0) … f(count - 1)`, for IRs that only know the number of their nodes and the i-th
 /// one.

@@ -10,7 +10,7 @@
 
 #include "cleave/core/error.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown if a graph has more nodes, values or operands than the index type can number. Functions that take a
 /// graph accept a wider type: `balance<std::uint64_t>(graph, k)`.
@@ -36,7 +36,7 @@ constexpr Index narrow(std::size_t n) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Lists of different lengths in two arrays (compressed sparse rows). A table without rows stands for an
 /// ability that the graph lacks: each of its lists reads as empty.

@@ -14,7 +14,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/module_names.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the symbols in a size expression such as `2*s1 + u0`, sorted, each once. O(size).
 inline std::vector<std::string> symbols_in(std::string const& expression) {
@@ -173,7 +173,7 @@ class size_decomposer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns `g` with each `x.size()` of a tensor of known shape replaced by its dimensions, so that no tuple
 /// of sizes crosses a cut. O(V + E).

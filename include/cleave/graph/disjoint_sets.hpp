@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A union-find structure, in which the smallest member represents its set. Tarjan, JACM 22(2), 1975, with
 /// path halving.

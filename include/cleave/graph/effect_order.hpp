@@ -12,7 +12,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// For each node, the nodes that it must follow because both access the same memory, file or random state. An
 /// adapter keeps one and returns its entries from `after(n)`.
@@ -36,7 +36,7 @@ class effect_order {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Records which nodes access which resources, node after node. Nodes and resources are numbers.
 class access_log {
@@ -120,7 +120,7 @@ class resource_numbers {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the order of nodes that access the same resources, such as buffers, files or random state. Of two
 /// nodes that access a resource, the later one must follow the earlier one if either writes it.

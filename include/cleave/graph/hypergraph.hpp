@@ -11,7 +11,7 @@
 
 #include "cleave/graph/adjacency.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A hypergraph as a view of CSR arrays that the caller owns. A net joins any number of nodes, its pins.
 ///

@@ -15,7 +15,7 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The meaning of the constants, containers and calls of a module_graph, on values of the user's type.
 /// - `i.constant(t)`  the value of a token that is neither a node nor a container,
@@ -37,7 +37,7 @@ concept interpretation =
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a graph cannot be called with certain arguments.
 struct argument_fault {
@@ -191,7 +191,7 @@ class interpreter {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the result of `g` for `inputs`, one value for each placeholder. Placeholders at the end that have
 /// a default may be left out. A graph without an output node returns the value of the null constant. Keeps

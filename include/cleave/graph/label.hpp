@@ -7,7 +7,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/graph/concepts.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the label of a node in messages: its name in a form fit for a terminal, and its position. An
 /// example is `conv1 (#4)`, or `#4` if the node has no name.

@@ -9,7 +9,7 @@
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The facts about one piece of memory that a first pass over an `aliasing_graph` collects.
 template <class Value>
@@ -29,7 +29,7 @@ struct memory_cell {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The memory behind the values of an `aliasing_graph`. Finds which memory is written, and which of that has
 /// several handles alive at once. Expected O(V + E).

@@ -16,7 +16,7 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The kind of a node of a module_graph. Partitions assign calls to parts; the other kinds are the interface
 /// of the graph.
@@ -55,7 +55,7 @@ struct module_node {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `f` with the position of each node that `n` reads: positional before keyword arguments, depth first,
 /// including repetitions.
@@ -67,7 +67,7 @@ void each_operand(module_node const& n, F f) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An attribute, named by a path of the graph: a parameter, a buffer, a tensor, a module, or the body of an
 /// operation.
@@ -243,7 +243,7 @@ class module_graph {
 
 /// The names of node kinds and attribute kinds in all text formats, indexed by `node_kind` and
 /// `module_attribute::kind`.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline constexpr std::array<std::string_view, 6> node_kind_names = {
     "placeholder", "get_attr", "call_function", "call_method", "call_module", "output"};

@@ -12,7 +12,7 @@
 #include "cleave/graph/numbering.hpp"
 
 /// Names the nodes of a graph as torch.fx does: from their targets, as unique Python identifiers.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if `word` has a meaning in Python: keywords, builtins, and the names that generated code
 /// imports. O(log words).

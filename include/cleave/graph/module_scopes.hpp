@@ -16,7 +16,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/scopes.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The operands that the marks of a scope may have. With `as_torch`, an exit has its entry as its only
 /// operand, an entry has only constants, and a setting has one truth value.
@@ -34,7 +34,7 @@ struct module_scope {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the scopes in graphs of torch.fx: autocast and gradient mode.
 inline std::vector<module_scope> torch_scopes() {

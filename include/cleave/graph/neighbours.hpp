@@ -19,7 +19,7 @@
 
 /// The concepts of an undirected graph, for partitioners that ignore directions. As for computations
 /// (`graph/concepts.hpp`), an adapter is a small class with the members below. Each concept adds one ability.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A graph without directions.
 /// - `g.nodes()`  every node once, in any order.
@@ -34,7 +34,7 @@ concept undirected_graph = requires(Graph const& g) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A type of weights: a number, or a type that converts to double.
 template <class T>
@@ -42,7 +42,7 @@ concept weight_like = weight_number<std::remove_cvref_t<T>> || std::convertible_
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An undirected graph whose nodes have weights.
 /// - `g.weight(n)`  the weight of `n`, in any one unit; finite, not negative. Without it all nodes weigh 1.
@@ -53,7 +53,7 @@ concept node_weighted_graph = undirected_graph<Graph> && requires(Graph const& g
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An undirected graph whose edges have weights.
 /// - `g.edge_weights(n)`  the weights of the edges to `neighbours(n)`, in the same order and equal at both
@@ -114,7 +114,7 @@ decltype(auto) edge_weights_of(Graph const& g, node_t<Graph> const& n) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The type of a graph's node weights.
 template <undirected_graph Graph>
@@ -156,7 +156,7 @@ struct neighbour_fault {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 template <class Node>
 using neighbour_error = witness_error<neighbour_fault<Node>>;
@@ -231,7 +231,7 @@ class neighbour_reader {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a sentence that begins with the node and says what is wrong. Nodes are named by `name(n)` and
 /// position.

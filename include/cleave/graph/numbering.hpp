@@ -9,7 +9,7 @@
 
 #include "cleave/graph/csr.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Makes room for one more element, so that the next `push_back` allocates nothing. Amortized O(1).
 template <class T>
@@ -19,7 +19,7 @@ void make_room(std::vector<T>& list) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Numbers handles in the order of their first insertion. Integers that are small relative to their count are
 /// looked up in an array, all other handles in a hash table with open addressing. Both take expected O(1).

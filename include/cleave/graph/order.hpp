@@ -20,7 +20,7 @@
 
 /// Orders the nodes of graphs whose `nodes()` may be in any order. `find_cycle` and `topological_order` only
 /// require that each node is listed once.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown if a graph cannot be ordered. `witness` is the cycle: each node is a predecessor of the next, and
 /// the last of the first.
@@ -32,7 +32,7 @@ class cycle_error : public witness_error<std::vector<Node>> {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The dependencies between nodes, by position in `nodes()`: through values, captures of bodies and
 /// `after(n)`.
@@ -127,7 +127,7 @@ inline std::vector<std::size_t> cycle_outside(dependency_table const& t,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a cycle of `g`, or nothing. Each node is a predecessor of the next, and the last of the first.
 /// O((V + E) log V).
@@ -217,7 +217,7 @@ std::vector<Node> producers_first(std::vector<Node> const& roots, Operands opera
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the node in the result of `producer(v)`: the pointer itself, or the content of the optional.
 template <class Found>
@@ -230,7 +230,7 @@ auto found_node(Found const& found) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns all nodes on which `values` depend, producers first. Use it for IRs whose nodes read values, and
 /// whose values know the nodes that make them.

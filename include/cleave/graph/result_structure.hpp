@@ -12,7 +12,7 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if the result of a program does not fit the required structure. The witness is the number of leaves
 /// of the structure.
@@ -31,7 +31,7 @@ inline std::size_t leaves_of(module_argument const& a) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns `g` with the nested result that the model had before a front end flattened it, as tracers do. The
 /// i-th leaf of `structure` is replaced by the i-th element of the tuple that `g` returns. O(size of g).

@@ -20,7 +20,7 @@
 
 /// Scopes: state around operations that no value shows, such as autocast, gradient mode, profiler ranges,
 /// device guards or locks. Nodes enter and leave a scope, or set a state until the next node sets it.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The treatment of a scope whose nodes are cut apart.
 enum class scope_policy : std::uint8_t {
@@ -71,7 +71,7 @@ struct basic_scopes {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A node that enters a scope which no node leaves, or leaves a scope which is not open.
 struct unpaired_scope {

@@ -22,7 +22,7 @@
 #include "cleave/graph/order.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reads a graph node by node into a `Snapshot`, for `snapshot_of`.
 template <class Snapshot, class Graph>
@@ -353,7 +353,7 @@ class snapshot_reader {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A graph as flat arrays, and the mapping back to the user's handles. The template is not constrained, so
 /// that clang names the missing member of a graph rather than this class.

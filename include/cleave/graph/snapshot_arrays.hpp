@@ -10,14 +10,14 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/label.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The origin of a value.
 enum class source : std::uint8_t { node, input, state, constant };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if values of this origin (state and constants) are held by each stage that reads them and
 /// never sent.
@@ -25,7 +25,7 @@ constexpr bool is_held(source from) { return from == source::state || from == so
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A graph as flat arrays, which are all that an algorithm sees. Nodes are numbered by their position in
 /// `nodes()`, values in order of first appearance.
@@ -71,7 +71,7 @@ using snapshot_arrays = basic_snapshot_arrays<std::uint32_t>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if `n` is copied to its users; false in a graph without replicable nodes.
 template <std::unsigned_integral Index>

@@ -9,7 +9,7 @@
 #include "cleave/graph/memory.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A value that no node makes and no list of the graph names, and the place where it is first read. `node` is
 /// the position of the reader. `operand` is the value's number among those that the node reads:
@@ -24,7 +24,7 @@ struct unlisted_value {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `f(v)` with each value that node `n` reads: its operands, the captures of its bodies, and the values
 /// that it overwrites.
@@ -50,7 +50,7 @@ void each_argument(Graph const& g, F f) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the operands that a snapshot takes for constants although `constants()` does not list them, in the
 /// order in which they are read. No node makes them, and neither `inputs()` nor `state()` lists them. A

@@ -27,7 +27,7 @@
 #include "cleave/schedule/families/forward_only.hpp"
 #include "cleave/schedule/lower/connect_stages.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Stands for a pipeline that is refused.
 struct no_inference {};
@@ -47,7 +47,7 @@ constexpr void require_network() {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The stages of one rank: a `stage` for any executor that computes on the host.
 template <inference_network Network>

@@ -28,7 +28,7 @@
 #include "cleave/split/dataflow.hpp"
 
 /// Stages of ONNX models, and what computes them in an inference engine.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// One stage of an ONNX model.
 struct onnx_stage {

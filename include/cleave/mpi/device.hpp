@@ -13,7 +13,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An event of a rank that is a process. An event that was never recorded has happened. Used by one thread.
 class mpi_event {
@@ -48,7 +48,7 @@ class mpi_event {
 
 }  // namespace cleave::detail
 
-namespace cleave::mpi {
+namespace cleave::inline v0_2::mpi {
 
 /// The host as the device of a rank that is a process. A stream is the thread that issues to it: work has
 /// ended when the issuing call returns, except for messages. Waiting for an event blocks the thread and
@@ -112,7 +112,7 @@ class device : public host_memory {
 static_assert(measuring_device<mpi::device>);
 }  // namespace cleave::mpi
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the MPI type of elements of type `t`. MPI has no 16-bit floats; they are sent as integers of that
 /// size.

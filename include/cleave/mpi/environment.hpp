@@ -17,7 +17,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/mpi/detail/check.hpp"
 
-namespace cleave::mpi {
+namespace cleave::inline v0_2::mpi {
 
 /// Options of `mpi::environment`.
 struct environment_options {

@@ -16,7 +16,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::mpi {
+namespace cleave::inline v0_2::mpi {
 
 /// The mode of MPI sends.
 enum class sends : std::uint8_t {
@@ -40,7 +40,7 @@ struct options {
 
 }  // namespace cleave::mpi
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A duplicated communicator, so that messages of other code are never received here.
 class mpi_own_communicator {

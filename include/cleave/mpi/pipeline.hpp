@@ -22,7 +22,7 @@
 #include "cleave/run/processes/process_pipeline.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// One rank's part of a reduction, and the object that is notified of its end.
 struct mpi_reduction {
@@ -412,7 +412,7 @@ static_assert(communicator<mpi_communicator, mpi::device>);
 
 }  // namespace cleave::detail
 
-namespace cleave::mpi {
+namespace cleave::inline v0_2::mpi {
 
 /// Options of every pipeline, plus those of MPI.
 struct pipeline_options {

@@ -17,7 +17,7 @@
 #include "cleave/mpi/detail/check.hpp"
 #include "cleave/run/forward/forward.hpp"
 
-namespace cleave::mpi {
+namespace cleave::inline v0_2::mpi {
 
 /// The waiting strategy of a rank. It polls MPI `spins` times without a pause, then yields the processor
 /// `yields` times between polls. After that it sleeps, twice as long each time. Use few spins if ranks share
@@ -39,7 +39,7 @@ enum class progress : std::uint8_t {
 
 }  // namespace cleave::mpi
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An object that has pending requests and is notified when one ends. `which` is the value passed to `watch`.
 class mpi_requester {

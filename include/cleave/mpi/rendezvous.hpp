@@ -19,7 +19,7 @@
 #include "cleave/run/rendezvous/network_address.hpp"
 #include "cleave/run/rendezvous/tcp_rendezvous.hpp"
 
-namespace cleave::mpi {
+namespace cleave::inline v0_2::mpi {
 
 /// Options of the rendezvous of MPI ranks.
 struct rendezvous_options {
@@ -32,7 +32,7 @@ struct rendezvous_options {
 
 }  // namespace cleave::mpi
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The addresses of rank 0, as broadcast to all ranks.
 struct mpi_rendezvous_invitation {

@@ -13,7 +13,7 @@
 #include "cleave/inference/inference_stages.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave::opencv {
+namespace cleave::inline v0_2::opencv {
 
 /// Options of OpenCV's network.
 struct network_options {

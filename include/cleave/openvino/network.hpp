@@ -16,7 +16,7 @@
 #include "cleave/inference/inference_stages.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave::openvino {
+namespace cleave::inline v0_2::openvino {
 
 /// Options of OpenVINO's network.
 struct network_options {

@@ -18,7 +18,7 @@
 #include "cleave/graph/module_graph.hpp"
 
 /// Finds the device names in a module_graph and replaces them.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A place where a graph or a nested body names a device. This is an opaque constant of kind `device`, or a
 /// string under the key `device`.
@@ -69,7 +69,7 @@ struct device_assignment {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Rewrites a graph and its bodies without recursion. Helper of `with_devices`.
 template <device_choice Choose>
@@ -171,7 +171,7 @@ class device_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a copy of `g` and its nested bodies with the devices chosen by `choose`. O(tokens of all arguments
 /// + u log u) for u calls of modules without a body.
@@ -201,14 +201,14 @@ struct stage_device {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a path is not a stage or if a stage has two devices. The witness is the path.
 using stage_device_error = tagged_error<struct stage_device_tag, std::string>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns an outer graph with the listed stages on their devices. Stages that are not listed keep their
 /// devices.

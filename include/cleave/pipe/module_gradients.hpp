@@ -17,7 +17,7 @@
 #include "cleave/pipe/module_program.hpp"
 #include "cleave/pipe/pipe_plan.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns, for each value, 1 if a gradient arrives at it in a backward pass. A value without a producer
 /// needs a gradient if `starts(v)`. A result of node n needs one if `passes(n)` and an operand of n needs
@@ -39,7 +39,7 @@ std::vector<char> gradient_need(basic_snapshot_arrays<Index> const& s, Starts st
 }  // namespace cleave::detail
 
 /// The values of a module_graph that need a gradient.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The caller's inputs that need a gradient: none, or those marked by their metadata.
 enum class input_need : std::uint8_t { none, marked };
@@ -56,7 +56,7 @@ struct module_gradient_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reads gradient modes and metadata. Helper of `gradient_need_of`.
 class module_gradient_reader {
@@ -126,7 +126,7 @@ class module_gradient_reader {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns, for each value of `p`, 1 if a gradient arrives at it. Such a value depends on a parameter or on a
 /// marked input. The nodes on the way must run with gradients on and outside regions that switch them off.

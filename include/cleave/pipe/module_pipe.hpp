@@ -35,7 +35,7 @@
 #include "cleave/split/state/state_assignment.hpp"
 #include "cleave/split/state/tensor_classes.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The rule by which calls of a module_graph write to state. `by_underscore`: functions and methods whose
 /// name ends in a single underscore (`add_`) write their first operand, as in torch. `none`: no call writes.
@@ -43,7 +43,7 @@ enum class write_rule : std::uint8_t { by_underscore, none };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the kind of state of an attribute that is not a module. A buffer with the metadata `persistent:
 /// false` is not saved. A plain tensor is a constant.
@@ -245,7 +245,7 @@ basic_plan<Index> send_state(basic_snapshot_arrays<Index> const& s, basic_plan<I
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The sources of cuts that may be combined. `one` refuses cuts at modules together with a policy, as torch's
 /// Pipe does.
@@ -253,7 +253,7 @@ enum class cut_sources : std::uint8_t { any, one };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if cuts at modules and a policy are both given although `cut_sources::one` allows one of them.
 class cut_source_error : public error {
@@ -266,7 +266,7 @@ class cut_source_error : public error {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options for cutting a module graph into a pipe and for writing its stages.
 struct module_pipe_options {
@@ -301,7 +301,7 @@ struct module_pipe {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A builder that looks up each value by its first read. Helper of `write_stage`.
 class merging_builder {
@@ -433,7 +433,7 @@ struct no_change {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Cuts `g` into a pipe at markers, at the modules in `options.cuts`, and where `policy` says.
 ///

@@ -22,7 +22,7 @@
 #include "cleave/partition/named/cut_points.hpp"
 #include "cleave/split/modules/module_call_graph.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options that say where a program may be cut and which state its nodes run under.
 struct module_program_options {
@@ -34,7 +34,7 @@ struct module_program_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown for a cut inside the body of an operation: a marker, or a module named by a cut. The witness is the
 /// node that holds the body.
@@ -49,7 +49,7 @@ class body_cut_error : public witness_error<module_graph::position> {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A module_graph prepared for cutting into a pipe. Calls are its nodes. Reads of the same attribute path are
 /// one state value. The program refers to the graph, which must outlive it.
@@ -65,7 +65,7 @@ struct module_program {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reads `g` into a program.
 /// \throws missing_target_error, cost_error, and the errors of scopes_of and add_scopes
@@ -129,7 +129,7 @@ class module_calls {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a cut at each call of the marker.
 /// \throws marker_error; body_cut_error if the body of an operation contains a marker
@@ -147,7 +147,7 @@ inline cut_list cuts_at_markers(module_program const& p) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the path under which the program knows the module at `path`. Modules with the same storage are one
 /// module, so another path may be the known one.
@@ -164,7 +164,7 @@ inline std::string called_path(module_graph const& g, std::string const& path,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a cut before or after each call of the named modules. A module is known if the graph registers it
 /// or if the metadata of a node lists it.

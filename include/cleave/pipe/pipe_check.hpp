@@ -25,7 +25,7 @@
 #include "cleave/split/state/state_assignment.hpp"
 
 /// Checks of a pipe that report all faults in one list.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// One fault of a pipe. Fields for places that the fault does not concern keep their defaults.
 struct pipe_finding {
@@ -48,7 +48,7 @@ struct pipe_marks {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reports faults in the structure of a pipe. Helper of `findings_in_plan`.
 template <std::unsigned_integral Index>
@@ -152,7 +152,7 @@ class structure_reporter {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns all faults in the structure of `p`, a pipe of `s`. Relays are allowed.
 ///
@@ -232,7 +232,7 @@ inline pipe_findings findings_in_layouts(dataflow const& t) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns one line for each finding: its code and its message.
 inline std::string pipe_findings_text(pipe_findings const& found) {
@@ -243,7 +243,7 @@ inline std::string pipe_findings_text(pipe_findings const& found) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the faults in the structure and the state of a pipe. If `loss` is given, the backward pass from
 /// that value of the snapshot is checked too. An empty list means that the pipe is correct.

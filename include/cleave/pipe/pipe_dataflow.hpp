@@ -16,7 +16,7 @@
 #include "cleave/pipe/pipe_plan.hpp"
 #include "cleave/split/dataflow.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The layouts that a pipe dataflow must have. With `between_stages`, every value sent between stages must
 /// have a known layout. With `known_ones`, unknown layouts are left out.
@@ -24,7 +24,7 @@ enum class layout_need : std::uint8_t { known_ones, between_stages };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if the shape of a value sent between stages is unknown. The witness is the edge.
 using layout_error = witness_error<dataflow::edge>;
@@ -38,7 +38,7 @@ inline std::optional<dataflow::edge> find_unknown_layout(dataflow const& t) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the dataflow of a pipe as plain data. For each value and reader it has the sending stage, the
 /// output and input positions, the bytes, and the layout (dtype and shape).

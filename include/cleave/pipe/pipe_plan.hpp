@@ -20,7 +20,7 @@
 #include "cleave/split/plan.hpp"
 #include "cleave/split/split_with_scopes.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A value with its producing stage and all of its readers.
 template <std::unsigned_integral Index>
@@ -48,13 +48,13 @@ struct basic_pipe_plan {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 using pipe_edge = basic_pipe_edge<std::uint32_t>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 using pipe_plan = basic_pipe_plan<std::uint32_t>;
 
@@ -68,7 +68,7 @@ bool skips_stages(basic_pipe_edge<Index> const& e) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if the caller is among the readers. It is always the last one.
 inline bool is_returned(std::span<stage_id const> to) { return !to.empty() && to.back() == the_caller; }
@@ -190,7 +190,7 @@ class pipe_planner {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Plans the pipe of `s` cut at `p`. Stages run in program order if the dependencies allow it. Inputs of a
 /// stage are sorted by first use in the stage, outputs by first use outside. O(V + E + parts log parts).

@@ -23,7 +23,7 @@
 /// The exact form also has an entry for each list, dict and empty tuple, before the entries of its elements.
 /// Their types are 3 for a list, 4 for an empty tuple and 5 for a dict. The keys of a dict follow
 /// its type, each after a colon: a string as `'text` with `%xx` escapes, an integer as digits.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The form of the text. `exact` restores the value as it was. `tuples` turns lists and dicts into tuples, as
 /// Slapo does.
@@ -39,7 +39,7 @@ struct pytree_message {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a value cannot be sent or a text cannot be read.
 struct pytree_fault {
@@ -146,7 +146,7 @@ class pytree_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Flattens `values` to leaves and text. O(size × depth), because paths are written out.
 /// \throws pytree_error for strings, slices, constants of the IR, and keys that are neither strings nor
@@ -158,7 +158,7 @@ inline pytree_message tree_flatten(std::vector<module_argument> const& values,
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the reason why `values` cannot be sent, or nothing. O(size × depth).
 inline std::optional<pytree_fault> find_pytree_fault(std::vector<module_argument> const& values,

@@ -19,7 +19,7 @@
 #include "cleave/pipe/pipe_plan.hpp"
 
 /// Routes of values between stages that are not adjacent.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The cost of a message, in any one unit: a fixed part per message and a part per byte.
 struct link_cost {
@@ -39,7 +39,7 @@ enum class route : std::uint8_t { direct, relay };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a cost is negative or not finite. The witness is the cost.
 using route_cost_error = tagged_error<struct route_cost_tag, double>;
@@ -53,7 +53,7 @@ inline std::optional<double> find_route_fault(route_options const& o) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the cheaper route for each edge of `p`. Ties go to the direct route.
 ///

@@ -16,7 +16,7 @@
 #include "cleave/split/boundary.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// One step in the assignment of a node to a stage.
 struct assignment_event {
@@ -43,7 +43,7 @@ struct assignment_event {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A record, as data, of why each node is in its stage: the effects of the steps of a cut, in their order.
 /// The caller records the steps that were taken. Planning does not need the log.
@@ -145,7 +145,7 @@ class assignment_log {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns one sentence that describes the event, in the names of the graph.
 template <std::unsigned_integral Index>

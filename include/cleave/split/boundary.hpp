@@ -20,7 +20,7 @@
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/split.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The treatment of a value that is read in a part other than its producer's.
 enum class crossing_rule : std::uint8_t {
@@ -47,7 +47,7 @@ using holding_error = tagged_error<struct holding_tag, std::size_t>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A snapshot and a partition after the boundary rules have been applied, ready for `make_plan`.
 template <class Snapshot>
@@ -61,7 +61,7 @@ struct resolved_boundary {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Applies the rules of `resolve_boundary`.
 template <class Snapshot, class Crossing, class Projects, class Holding>
@@ -232,7 +232,7 @@ class boundary_resolver {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Applies the user's rules to the values that cross the boundaries of `p`. Values and nodes are positions in
 /// `s`, a snapshot.
@@ -257,7 +257,7 @@ resolved_boundary<Snapshot> resolve_boundary(Snapshot const& s, partition const&
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Splits `g` under such rules, which are called with the graph's own nodes and values.
 template <dataflow_graph Graph, class Crossing, class Projects, class Holding>

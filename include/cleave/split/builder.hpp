@@ -7,7 +7,7 @@
 #include "cleave/graph/concepts.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The type by which a builder names values in the graph that it builds: the return type of `argument`.
 template <class Builder, class Graph>
@@ -16,7 +16,7 @@ using made_t = std::remove_cvref_t<decltype(std::declval<Builder&>().argument(st
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A class that writes one stage into the user's own IR. Each stage has a builder of its own.
 /// - `b.argument(v, from)` returns the new graph's name for a value that the stage is given. It is called for
@@ -36,7 +36,7 @@ concept stage_builder =
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 template <class Builder, class Graph>
 concept unfinished_builder = dataflow_graph<Graph> && !stage_builder<Builder, Graph>;

@@ -17,7 +17,7 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// One way in which a plan does not match its graph. `what` decides which of `stage`, `other`, `node` and
 /// `value` are set.
@@ -64,7 +64,7 @@ constexpr std::string_view code_of(plan_fault::kind what) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a plan does not match its graph. The witness is the first fault.
 using plan_error = witness_error<plan_fault>;
@@ -459,7 +459,7 @@ std::vector<plan_fault> plan_faults(basic_snapshot_arrays<Index> const& s, basic
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the first fault of `p` as a plan of `s`, or nothing. Nodes for which `copied(n)` is true, such as
 /// marks of scopes, may be in any stage. O(V + E + T log T) for T transfers, plus O(nodes of a stage) for
@@ -477,7 +477,7 @@ std::optional<plan_fault> find_plan_fault(basic_snapshot_arrays<Index> const& s,
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Checks that `p` is a plan of `s`.
 /// \throws plan_error with the first fault

@@ -11,7 +11,7 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the values that move for each microbatch when the stages of `p`, a plan of `s`, run.
 ///

@@ -15,7 +15,7 @@
 #include "cleave/split/builder.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown if a builder's `clone` looks up a value that its stage neither receives nor has made before. The
 /// witness is the position of the node.
@@ -23,7 +23,7 @@ using lookup_error = tagged_error<struct lookup_tag, std::size_t>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes one stage of a plan of `s`, the snapshot of `g`, into `b`. Expected O(size of the stage). `g` is
 /// not modified.

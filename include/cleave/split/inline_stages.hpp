@@ -17,7 +17,7 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a piece does not have exactly the arguments, nodes, results, values or outputs that the plan
 /// lists for its stage. The witness is the stage.
@@ -25,7 +25,7 @@ using piece_error = tagged_error<struct piece_tag, stage_id>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Joins the written stages of a plan into one graph again: the inverse of emitting them.
 ///

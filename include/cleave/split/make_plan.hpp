@@ -14,7 +14,7 @@
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Builds a plan step by step.
 template <std::unsigned_integral Index>
@@ -163,7 +163,7 @@ class plan_maker {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Plans the cut of `s` into the parts of `p`: stage i is part i.
 ///

@@ -17,7 +17,7 @@
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A plan whose nodes can move to other stages, one at a time. After each move it equals the plan that
 /// `make_plan` returns for the changed partition, but only the stages that change are rebuilt. It refers to

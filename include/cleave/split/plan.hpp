@@ -12,7 +12,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/model/validity.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// One piece of a cut graph. Nodes and values are positions in the snapshot that was planned.
 template <std::unsigned_integral Index>
@@ -53,13 +53,13 @@ struct basic_plan {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 using stage_plan = basic_stage<std::uint32_t>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 using transfer = basic_transfer<std::uint32_t>;
 using plan = basic_plan<std::uint32_t>;
@@ -76,7 +76,7 @@ enum class order : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the parts in the order that `policy` gives, by Kahn's algorithm (CACM 5(11), 1962). The result has
 /// fewer entries than there are parts if these depend on each other in a cycle. `priority` has one number for
@@ -132,7 +132,7 @@ inline std::vector<stage_id> emission_order(part_graph const& parts, order polic
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The order in which a stage lists its inputs and its state.
 enum class input_order : std::uint8_t {

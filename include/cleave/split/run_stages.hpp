@@ -18,7 +18,7 @@
 #include "cleave/split/plan.hpp"
 #include "cleave/split/split.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns, for each update of a plan, the position of the written state among the `state` of the stage that
 /// receives it. O(size of the plan).
@@ -50,7 +50,7 @@ std::vector<std::size_t> updated_state(staged_graph<Graph, Index> const& stages)
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Runs a step of a cut graph on the calling thread: each stage once, in the order of the plan. Returns the
 /// values of `outputs()` in order. State and constants that no stage outputs are left out.

@@ -16,7 +16,7 @@
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/plan.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A stage in the handles of the user's graph.
 template <class Graph>
@@ -27,7 +27,7 @@ struct stage_of {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A graph with the plan of its cut. It refers to the graph, which must outlive it.
 template <class Graph, std::unsigned_integral Index = std::uint32_t>

@@ -23,7 +23,7 @@
 #include "cleave/split/plan.hpp"
 #include "cleave/split/split.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Copies marks into stages, so that each node runs under its state wherever it is. Used by `make_plan`. It
 /// passes over the nodes once, in program order. A stage falls behind the state of the graph and catches up
@@ -211,14 +211,14 @@ std::optional<cut_scope> find_cut_scope(basic_snapshot_arrays<Index> const& s, p
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown if a scope that must not be cut is cut. The witness is two of its nodes.
 using scope_cut_error = tagged_error<struct scope_cut_tag, std::pair<std::size_t, std::size_t>>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A state that would be set too early: `early` runs before the state is first set and `late` after, but the
 /// part of `late` comes first. No stage can undo a setting.
@@ -320,7 +320,7 @@ std::vector<stage_id> scoped_order(basic_snapshot_arrays<Index> const& s, partit
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Plans a graph with scopes, so that each node runs under the same state as in the graph. `s` is the
 /// snapshot that `add_scopes` returns.

@@ -13,7 +13,7 @@
 #include "cleave/core/printable.hpp"
 
 /// Requirements of other runtimes on the stages that they run, beyond taking and returning flat tuples.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The properties of a stage's argument that runtimes check.
 struct argument_traits {

@@ -14,7 +14,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls a function each time that libtorch has added to the gradient of a leaf, while it lives. Calls do not
 /// overlap, though libtorch may make them on threads of its own.

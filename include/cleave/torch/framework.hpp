@@ -24,7 +24,7 @@
 #include "cleave/torch/operators.hpp"
 #include "cleave/torch/split_backward.hpp"
 
-namespace cleave::torch {
+namespace cleave::inline v0_2::torch {
 
 /// libtorch as the framework of a stage engine: its tensors, its autograd, and the operators of ATen. Nodes
 /// name operators as torch.export and torch.fx do. Modules are not called: trace through them.

@@ -24,7 +24,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// In the order of `element_type`.
 inline constexpr std::array torch_element_types = {

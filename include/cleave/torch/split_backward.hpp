@@ -14,7 +14,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::torch {
+namespace cleave::inline v0_2::torch {
 
 using tensors = std::vector<::torch::Tensor>;
 

@@ -44,8 +44,9 @@ TEST_CASE("format: kinds have the same numbers in the schema and in the library"
 namespace {
 
 /// Turns the output of flatc into a header of this project: adds the common first lines, removes the include
-/// guard, includes flatbuffers in angle brackets, adds core/language.hpp, and drops the check of the
-/// flatbuffers version, because 2.0.8 and 25.12.19 both have all that it uses.
+/// guard, includes flatbuffers in angle brackets, adds core/language.hpp, opens the namespace of the
+/// library's version, and drops the check of the flatbuffers version, because 2.0.8 and 25.12.19 both have
+/// all that it uses.
 std::string header_from(std::string const& generated) {
   std::string text = "// SPDX-License-Identifier: MIT\n#pragma once\n// clang-format off\n// NOLINTBEGIN\n";
   std::istringstream lines(generated);
@@ -54,6 +55,8 @@ std::string header_from(std::string const& generated) {
     asks_for_version |= line.starts_with("// Ensure the included flatbuffers.h is the same version");
     if (line == "#include \"flatbuffers/flatbuffers.h\"")
       text += "#include <flatbuffers/flatbuffers.h>\n\n#include \"cleave/core/language.hpp\"\n";
+    else if (line == "namespace cleave {")
+      text += "namespace cleave::inline v0_2 {\n";
     else if (!asks_for_version && line.find("FLATBUFFERS_GENERATED_") == std::string::npos)
       text += line + "\n";
     asks_for_version &= !line.ends_with("included\");");

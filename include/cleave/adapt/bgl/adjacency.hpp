@@ -11,7 +11,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/neighbours.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Converts any Boost graph to an undirected graph in CSR arrays, for `partition_kway` and other functions on
 /// undirected graphs. Nodes are numbered by their place in `vertices(g)`, and edges keep the order of

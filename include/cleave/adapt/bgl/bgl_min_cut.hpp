@@ -23,7 +23,7 @@
 
 /// Computes minimum cuts of undirected graphs with Boost.Graph: building blocks, and a baseline for
 /// comparisons. Balance is ignored. Weights that are not integers are rounded to 2^-60 of their sum.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A partition into two parts, and the weight of the edges between them in the unit of the graph.
 struct two_part_cut : partition {
@@ -38,7 +38,7 @@ enum class max_flow_method : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if the terminals define no cut: a node does not exist or is on both sides, or a side has no nodes.
 /// The witness is the node, or the number of nodes.
@@ -167,7 +167,7 @@ class bgl_flow_network {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Computes a minimum cut that separates all nodes of `first`, in part 0, from all nodes of `second`, in part
 /// 1. Of several minimum cuts, returns the one with the smallest part 0.

@@ -12,7 +12,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/order.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A directed Boost graph as a dataflow graph for `balance`, `split` and other functions. Each vertex is a
 /// node and its own result. An edge u -> v means that v reads the result of u; parallel edges mean that v
@@ -81,7 +81,7 @@ class bgl_dataflow {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a function that computes, for a vertex, the largest value of `property` on the edges that leave
 /// it. Use it as `bytes` if edges have the bytes, because a value is sent once to each part that reads it.

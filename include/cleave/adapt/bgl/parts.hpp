@@ -12,7 +12,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `f(vertex, part)` for each vertex that has a part, in the order of the partition. This is the order
 /// of `vertices(g)` for a Boost graph, and of `g.nodes()` for a `bgl_dataflow`.
@@ -33,7 +33,7 @@ void each_vertex_with_part(partition const& p, BoostGraph const& g, F f) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Writes the number of each vertex's part into a writable property map, such as `get(&town::part, g)`.
 /// Vertices without a part are not written. `g` is the graph that was partitioned: the graph of a

@@ -12,7 +12,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Stands for a property that is not given: each vertex or edge weighs 1, and vertices have no names.
 struct unsaid {};
@@ -67,7 +67,7 @@ class bgl_positions {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Deleted functions. With them in scope, Boost's functions of the same names are found by their arguments,
 /// although `cleave::source` is a type.
@@ -78,7 +78,7 @@ void target() = delete;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `f(source, target, edge)` once for each edge of `g`.
 template <class BoostGraph, class F>

@@ -18,7 +18,7 @@
 #include "cleave/adapt/onnx/types.hpp"
 #include "cleave/graph/order.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The domains that a model or function imports. ONNX's own domain is the empty text.
 using onnx_domains = std::set<std::string, std::less<>>;
@@ -294,7 +294,7 @@ inline std::optional<onnx::fault> find_onnx_fault(::onnx::ModelProto const& mode
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Checks a model. \throws onnx::error if `find_onnx_fault` finds a fault
 inline void check(::onnx::ModelProto const& model, onnx::limits const& limits = {}) {

@@ -15,7 +15,7 @@
 #include "cleave/adapt/onnx/types.hpp"
 #include "cleave/adapt/onnx/work.hpp"
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// The speed of a machine, per second. The defaults are for one core of an ordinary server. Only the ratios
 /// of the rates affect how stages are balanced.
@@ -43,7 +43,7 @@ struct costs {
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Visits a model's nodes, its bodies and the functions they call, for `onnx::costs_of`.
 class onnx_cost_walk {
@@ -142,7 +142,7 @@ class onnx_cost_walk {
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Returns the cost of each node by the table in flops.hpp. Nodes with bodies and calls of functions cost the
 /// sum of what they contain.

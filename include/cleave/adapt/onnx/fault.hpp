@@ -9,7 +9,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// The kind of a fault in an ONNX file.
 enum class fault_kind : std::uint8_t {
@@ -36,7 +36,7 @@ enum class fault_kind : std::uint8_t {
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the kind as a word, for logs and tables.
 constexpr std::string_view onnx_fault_word(onnx::fault_kind kind) {
@@ -64,7 +64,7 @@ constexpr std::string_view onnx_fault_word(onnx::fault_kind kind) {
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// A fault as data. The names are those of the file, byte for byte; the message contains them in `printable`
 /// form.

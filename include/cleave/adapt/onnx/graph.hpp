@@ -22,7 +22,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/graph/concepts.hpp"
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// The treatment of nodes that depend on weights alone.
 enum class constants : std::uint8_t {
@@ -253,7 +253,7 @@ static_assert(multi_result<onnx::graph> && stateful_graph<onnx::graph> && closed
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns for each value whether a node of `g` reads it.
 inline std::vector<char> values_read(onnx::graph const& g) {

@@ -20,7 +20,7 @@
 #include "cleave/core/bytes.hpp"
 #include "cleave/formats/files/read_whole_file.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a gzip file's bytes, unpacked, or nothing if they are more than `most`. Bytes beyond the size that
 /// the file itself gives are counted before they are kept, so that a file which unpacks to more than `most`
@@ -186,7 +186,7 @@ inline std::string unpack_onnx(std::string_view packed, onnx::limits const& limi
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Returns the bytes of a model file; a file with suffix `.gz` is decompressed.
 /// \throws onnx::error of kind `file` if it cannot be read or exceeds `limits`, of kind `parse` if no model
@@ -226,7 +226,7 @@ inline ::onnx::ModelProto parse(std::string_view bytes, onnx::limits const& limi
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reads and checks a model from a file of at most `limits.max_bytes`. Error messages begin with the path.
 /// External data is never opened.

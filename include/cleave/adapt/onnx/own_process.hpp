@@ -17,7 +17,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Makes a new child of `parent` end with it, even if the parent is killed.
 inline void end_with(pid_t parent) {
@@ -27,7 +27,7 @@ inline void end_with(pid_t parent) {
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Returns the string that `f` returns, computed in a forked copy of this process. Code that crashes or hangs
 /// on bad data then does no harm; the copy ends with this process. Returns nothing if `f` throws, is killed

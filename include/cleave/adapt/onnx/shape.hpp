@@ -15,7 +15,7 @@
 
 #include "cleave/adapt/onnx/fault.hpp"
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// A shape given by the user.
 struct shape {
@@ -134,7 +134,7 @@ inline std::string spelling(::onnx::TypeProto const& type) {
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The most bytes of a value. Sums of a few sizes then still fit in 64 bits.
 inline constexpr std::uint64_t most_value_bytes = std::uint64_t{1} << 62;
@@ -166,7 +166,7 @@ inline onnx::error bad_onnx_option(std::string_view text, std::string const& why
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Splits `NAME=VALUE` at the last `=`, since a name may contain any character. \throws onnx::error
 inline std::pair<std::string, std::string_view> parse_assignment(std::string_view text) {

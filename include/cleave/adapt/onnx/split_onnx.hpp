@@ -13,7 +13,7 @@
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/split/split.hpp"
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Options of `onnx::split`.
 struct split_options {

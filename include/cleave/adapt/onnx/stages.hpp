@@ -26,7 +26,7 @@
 #include "cleave/split/builder.hpp"
 #include "cleave/split/split.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Renames values in the bodies of `holder` whose names are in `visible`, the values of the graph before the
 /// node. ONNX forbids such shadowing. A stage can have it even if the file does not: its inputs may include
@@ -271,7 +271,7 @@ static_assert(stage_builder<onnx_builder, onnx::graph>);
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// A graph of an ONNX model together with its cut into stages.
 using staged = staged_graph<onnx::graph>;
@@ -303,7 +303,7 @@ inline std::vector<stage_id> live_stages(onnx::staged const& stages) {
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns up to four names, and the number of the others.
 inline std::string onnx_names_text(onnx::graph const& g, std::span<onnx::graph::value const> values) {
@@ -357,7 +357,7 @@ inline ::onnx::ModelProto onnx_stage(onnx::staged const& stages, onnx_emission& 
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Returns all live stages as ONNX models, in the order in which they run. Each reads the model's inputs and
 /// the outputs of earlier stages, by name.

@@ -19,7 +19,7 @@
 #include "cleave/adapt/onnx/fault.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// The type and shape of each value of a model: inferred, then as declared in the file, then as given by the
 /// user. Inference also computes the numbers that shapes are made of.
@@ -276,7 +276,7 @@ class types {
 };
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the product of dimensions and element size `each`, if it fits into 63 bits. Negative dimensions
 /// are unknown and count as 1.

@@ -18,7 +18,7 @@
 #include "cleave/adapt/onnx/types.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if the bytes of a value of this type, or their upper bound, are known; an empty tensor has 0
 /// bytes.
@@ -28,7 +28,7 @@ inline bool is_onnx_sized(::onnx::TypeProto const* type) {
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Counts the nodes of `g` without a cost, and the values between nodes without a size. Replicable nodes and
 /// their results cost nothing and are not counted. `types` and `costs` must belong to the same model. O(V +
@@ -66,7 +66,7 @@ inline std::optional<onnx::graph::value> first_unknown_shape(onnx::graph const& 
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the dimensions of a tensor type that has a rank; -1 for an open dimension.
 inline std::vector<std::int64_t> onnx_known_dimensions(::onnx::TypeProto const& type) {
@@ -78,7 +78,7 @@ inline std::vector<std::int64_t> onnx_known_dimensions(::onnx::TypeProto const& 
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// A size that the user can give, and what it would price.
 struct open_size {
@@ -128,7 +128,7 @@ inline std::vector<onnx::open_size> list_open_sizes(onnx::graph const& g, onnx::
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the numbers to try for open sizes. Each number replaces all open sizes at once; the number that
 /// prices the most operators is used. 64 passes operators that halve sizes or divide them into heads. 8 fits
@@ -158,7 +158,7 @@ inline onnx::type_options add_sizes(onnx::type_options given, std::span<onnx::op
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Returns what has no price once all of `sizes` are given. `types` must belong to the model of `g`. Infers
 /// up to four times.
@@ -178,7 +178,7 @@ inline unpriced unpriced_with(onnx::graph const& g, onnx::types const& types, on
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the value at which shape inference stops and that affects most unpriced nodes. Its own size is
 /// unknown, but those of all operands of its node are known. Returns nothing if there is no such value. O(V +
@@ -217,7 +217,7 @@ inline std::optional<onnx::open_size> find_lost_shape(onnx::graph const& g, onnx
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Returns the one size that would price most: nodes first, then values; the first listed among equals.
 ///

@@ -10,7 +10,7 @@
 #include "cleave/adapt/onnx/detail/flops.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// The work of running a node once.
 struct work {
@@ -32,7 +32,7 @@ struct work {
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Computes the work of one node without its bodies from the types of its operands and results.
 /// `type_of(name)` is null if the type is unknown.

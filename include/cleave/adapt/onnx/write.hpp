@@ -24,7 +24,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/formats/files/durable_file.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the file name of a stage: `stage_4.onnx`.
 inline std::string onnx_stage_name(std::size_t i) { return "stage_" + std::to_string(i) + ".onnx"; }
@@ -34,7 +34,7 @@ inline std::string onnx_stage_data_name(std::size_t i) { return "stage_" + std::
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Returns true for `stage_<number>.onnx`, gzipped or not, and for `stage_<number>.weights`.
 inline bool is_stage_name(std::string_view name) {
@@ -47,7 +47,7 @@ inline bool is_stage_name(std::string_view name) {
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the mark of the model that a stage file belongs to, as `onnx_model_mark` computes it. Returns an
 /// empty text if the stage has no mark, and nothing if the file is not a stage written by this library.
@@ -68,7 +68,7 @@ inline std::optional<std::string> find_onnx_stage_mark(std::filesystem::path con
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// The existing stages that new ones may replace.
 enum class replace : std::uint8_t { of_this_model, of_any_model };
@@ -89,7 +89,7 @@ struct write_options {
 
 }  // namespace cleave::onnx
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Files that get their final names together or not at all, replacing all stages in the folder.
 class onnx_files {
@@ -174,7 +174,7 @@ class onnx_files {
 
 }  // namespace cleave::detail
 
-namespace cleave::onnx {
+namespace cleave::inline v0_2::onnx {
 
 /// Writes the live stages as `stage_0.onnx`, `stage_1.onnx`, … in the order in which they run; returns their
 /// paths. Replaces the stages of an earlier run of the same model. Only one stage at a time is in memory;

@@ -11,7 +11,7 @@
 
 #include "cleave/cuda/check.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Waits between two looks at something that another thread or process will change: first it yields, then it
 /// sleeps.

@@ -13,7 +13,7 @@
     "kernels call constexpr functions of the host: give nvcc --expt-relaxed-constexpr, as the CMake target cleave::cuda does"
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The lanes of a block on a GPU. Addresses come from tables, so the compiler knows neither that they are in
 /// global memory nor their alignment. The loads and stores here state both.

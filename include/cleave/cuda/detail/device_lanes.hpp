@@ -6,7 +6,7 @@
 
 #include "cleave/run/sums/accumulate_tile.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The work distribution of a block in a kernel: 256 lanes share a tile, and each reads and writes packs. A
 /// pack has 16 bytes of the longer of the two types, so that the stores of a warp fill whole sectors: packs

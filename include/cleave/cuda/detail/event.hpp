@@ -19,7 +19,7 @@
 #include "cleave/cuda/resources.hpp"
 #include "cleave/run/host/host_ranks.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A CUDA event from a pool, which is returned for reuse.
 class pooled_event {

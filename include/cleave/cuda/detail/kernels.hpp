@@ -16,7 +16,7 @@
 /// Each function issues its work to `stream` on the current device and returns; launch errors are reported by
 /// cudaGetLastError. `processors` is the number of multiprocessors of the device. All memory is device
 /// memory. Results have the same bits as on the host, except for the payload of f32 and f64 NaNs.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Executes one run of a table of sums, as `accumulate`. `segments` are those of the whole table.
 void launch_sums(cudaStream_t stream, sum_segment const* segments, sum_run const& run,

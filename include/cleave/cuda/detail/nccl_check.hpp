@@ -15,7 +15,7 @@
 #error "cleave needs NCCL 2.18.1 or newer, whose communicators can be split"
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The result of an NCCL call.
 struct nccl_answer {

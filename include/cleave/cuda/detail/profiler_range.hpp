@@ -9,7 +9,7 @@
 #include <nvtx3/nvToolsExt.h>
 #endif
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A range of the host's time that profilers show by name, in the domain `cleave`. What the thread issues
 /// while it lives is shown below it. Without the NVTX headers of the CUDA toolkit there are no ranges.

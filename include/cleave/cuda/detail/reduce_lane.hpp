@@ -8,7 +8,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Maximum number of regions in one reduction. Their addresses are kernel parameters, which are limited to 4
 /// KiB.

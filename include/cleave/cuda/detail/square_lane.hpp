@@ -8,7 +8,7 @@
 #include "cleave/run/sums/floating_bits.hpp"
 #include "cleave/run/sums/sum_of_squares.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The number of packs of type `T` that each lane accumulates side by side.
 template <class T, class Lanes>

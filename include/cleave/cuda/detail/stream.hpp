@@ -14,7 +14,7 @@
 #include "cleave/cuda/resources.hpp"
 #include "cleave/run/model/failure.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Detects work on CUDA's default streams. Kernels launched without a stream use them, and no other work
 /// waits for them. While the guard lives, the thread's default stream is in capture mode. CUDA then rejects

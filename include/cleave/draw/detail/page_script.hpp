@@ -4,7 +4,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The script of a report. It shows the search field, lists the nodes that match its words, and opens the
 /// contents of a stage when a link to it is clicked. It loads nothing and has no `<` and no `&`, so that XML

@@ -12,7 +12,7 @@
 #include "cleave/formats/units.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Draws a part of a schedule that the reader chooses: by scrolling, with the buttons, with Ctrl and the
 /// wheel, or by a click on the picture of the whole step. It reads the texts of `schedule_bars_text`. It

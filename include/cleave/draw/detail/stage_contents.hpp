@@ -16,7 +16,7 @@
 #include "cleave/draw/stage_graph.hpp"
 #include "cleave/formats/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns `text` with blanks in front, at least `width` characters.
 inline std::string right_aligned(std::string const& text, std::size_t width) {

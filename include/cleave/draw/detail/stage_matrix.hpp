@@ -14,7 +14,7 @@
 #include "cleave/draw/stage_graph.hpp"
 #include "cleave/formats/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The largest number of stages whose transfers are drawn as lines. With more, lines cannot be followed.
 inline constexpr std::size_t most_stages_with_lines = 12;

@@ -27,7 +27,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/partition/named/cut_points.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A call whose target must be registered.
 struct operator_use {

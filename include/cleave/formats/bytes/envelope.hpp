@@ -14,7 +14,7 @@
 /// An envelope for bytes that detects truncation and corruption: a magic word, a version, a length and a
 /// checksum, followed by the payload. See docs/stage_format.md for the layout. The checksum is xxh3-128 of
 /// the payload, with the version as its seed: it detects accidents, not attacks.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The size of the header before the payload: magic 4, version 4, length 8, checksum 16 bytes, all
 /// little-endian.

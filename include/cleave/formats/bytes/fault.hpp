@@ -7,7 +7,7 @@
 #include "cleave/core/bytes.hpp"
 #include "cleave/core/error.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Limits on the bytes of stages, summed over all their graphs. Content above a limit is neither written nor
 /// read, and no memory is allocated for it.

@@ -13,7 +13,7 @@
 #include "cleave/formats/bytes/fault.hpp"
 #include "cleave/formats/generated/format.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the records of a column, in place.
 template <class Record>
@@ -23,7 +23,7 @@ std::span<Record const> records(flatbuffers::Vector<Record const*> const* column
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the number of arguments that follow a token as its elements.
 inline std::size_t elements_of(stage_format::Token const& t) {
@@ -33,7 +33,7 @@ inline std::size_t elements_of(stage_format::Token const& t) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The element of a stage's bytes that is being checked, for error messages.
 struct stage_place {

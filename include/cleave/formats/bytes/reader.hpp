@@ -15,7 +15,7 @@
 #include "cleave/graph/argument.hpp"
 #include "cleave/graph/module_graph.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Converts content that `stage_checker` has accepted, without further checks. Nested bodies are read without
 /// recursion: inner graphs are built before outer ones.

@@ -10,7 +10,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a registry has no entry for a kind and target, or rejects one.
 struct registry_fault {
@@ -48,7 +48,7 @@ enum class registry_default : std::uint8_t { unused, allowed };
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A table of entries that users register by kind and target, for instance a stage wrapper for each runtime.
 /// The entry for the empty target is the default of its kind. Lookups are linear in the number of entries,

@@ -16,7 +16,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes graphs as columns of records, for `write_stage_bytes` and `write_pipe_bytes`. Equal graphs give
 /// equal bytes: texts are numbered in the order of first use, graphs level by level. Nested bodies are

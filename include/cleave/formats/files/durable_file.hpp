@@ -28,7 +28,7 @@
 #include "cleave/core/printable.hpp"
 
 /// Files that appear under their name complete or not at all, even if the process or the machine stops.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A file operation that the system refused.
 struct file_fault {
@@ -108,7 +108,7 @@ class file_handle {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Opens a folder, to bring its entries to the disk later. \throws file_error
 inline file_handle open_folder(std::string const& folder) {
@@ -144,7 +144,7 @@ inline std::vector<std::string> names_in(std::string const& folder, std::error_c
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A regular file open for reading.
 class stored_file {
@@ -181,7 +181,7 @@ class stored_file {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The suffix of files that are not yet complete.
 inline constexpr std::string_view unfinished_ending = ".unfinished";
@@ -215,7 +215,7 @@ inline bool is_left_by_ended_process(std::string_view name, std::string_view spa
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Removes files in `folder` that a `pending_file` began in a process that has ended. Files of other machines
 /// or of an earlier boot are kept. Files that cannot be removed are skipped. O(files in the folder).
@@ -233,7 +233,7 @@ inline void remove_leftovers(std::string const& folder) {
 
 }  // namespace cleave
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A file that becomes visible under its name only once it is complete and on the disk. If `keep` is not
 /// called, the file is removed.

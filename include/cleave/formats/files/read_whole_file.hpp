@@ -21,7 +21,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/formats/files/durable_file.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Limits of `read_whole_file` and `read_to_end`.
 struct whole_file_limits {

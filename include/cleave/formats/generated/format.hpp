@@ -11,7 +11,7 @@
 #include "cleave/core/language.hpp"
 
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 namespace stage_format {
 
 struct Token;

@@ -22,7 +22,7 @@
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/partition/verify/verify_partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A directed graph of operations with costs, as in files of planners. Nodes are in any order. The output of
 /// a node costs as much as its most expensive arc, once for each other part that reads it. The unit is that
@@ -184,7 +184,7 @@ inline dag_partition_report verify_partition(cost_dag const& d, partition const&
 
 /// `.dag` files: a heading `n m`, a line `work memory` for each node, and a line `producer consumer cost` for
 /// each arc. Nodes count from 0, and arcs may be in any order. Lines that begin with # or % are comments.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reads a `.dag` file. O(size of the text). \throws graph_file_error with the place
 inline cost_dag read_dag_file(std::string_view text) {
@@ -227,7 +227,7 @@ inline cost_dag read_dag_file(std::string_view text) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the text that `read_dag_file` reads: work, memory and arcs. The format cannot hold the other
 /// members.

@@ -12,7 +12,7 @@
 /// Graphs of the DIMACS challenges. The 2nd has lines `p edge N M`, `e u v` and `n u weight`; the 9th has
 /// `p sp N M` and `a u v weight`. Nodes count from 1, and `c` begins a comment. The 10th challenge uses
 /// METIS' format.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads a DIMACS graph. An edge that is listed several times, from either end, counts once with its largest
 /// weight. M is the number of lines. O(size of the text). \throws graph_file_error with the place

@@ -13,7 +13,7 @@
 /// Lists of edges: one line `u v` or `u v weight` per edge, all of the same form. Lines that begin with # or
 /// % are comments. If the first comment is `# nodes N edges M`, the file must match these numbers. Otherwise
 /// the largest number is the last node.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `read_edge_list` and `write_edge_list`.
 struct edge_list_options {

@@ -27,7 +27,7 @@
 #include "cleave/formats/json/json_reader.hpp"
 #include "cleave/graph/adjacency.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The format of a graph file.
 enum class graph_format : std::uint8_t { metis, matrix_market, edge_list, dimacs, dag, json };
@@ -88,7 +88,7 @@ struct graph_file_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// \throws error if no graph file begins so: it is UTF-16 or compressed
 inline void check_graph_beginning(std::string const& file, std::string_view beginning) {
@@ -197,7 +197,7 @@ inline cost_dag read_named_cost_dag(std::string const& file, std::string text, g
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads a graph from a file. The format follows from the suffix, or from the first word of the text.
 ///

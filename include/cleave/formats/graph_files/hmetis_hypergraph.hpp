@@ -15,7 +15,7 @@
 /// Then each net has a line with its pins, counted from 1. With fmt 1, the line begins with the weight of the
 /// net. With fmt 10, the lines of the nets are followed by one line per node with its weight. Fmt 11 means
 /// both. Lines that begin with % are comments.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The numbers in the heading of a file of a hypergraph, and their places.
 struct stated_hypergraph {
@@ -85,7 +85,7 @@ void end_hypergraph(text_cursor& c, stated_hypergraph const& s, hypergraph<Index
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads an hMETIS hypergraph. O(size of the text).
 /// \throws graph_file_error with the place, if the text violates the format or its heading

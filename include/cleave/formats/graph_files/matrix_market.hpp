@@ -11,7 +11,7 @@
 
 /// Matrix Market's coordinate files (Boisvert, Pozo, Remington, NISTIR 5935, 1996) as graphs. Each row is a
 /// node. An edge exists if either of its two entries does. Diagonal entries are ignored.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The use of the entries: as edge weights, not at all, or as weights only if declared integer. Real matrices
 /// may have negative entries, or entries that grow with distance.
@@ -19,7 +19,7 @@ enum class matrix_values : std::uint8_t { by_type, weights, ignored };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The first line of a Matrix Market file.
 struct matrix_heading {

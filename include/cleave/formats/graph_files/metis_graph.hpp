@@ -19,7 +19,7 @@
 /// fmt is 1 if rows have a certain entry. The first is the node's size, which is ignored; the second is its
 /// weight, or its ncon weights; the third is the weight of the edge after each neighbour. Lines that begin
 /// with % are comments.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The heading of a METIS file.
 struct metis_heading {
@@ -187,7 +187,7 @@ adjacency<Index, Weight> read_metis_graph(std::string_view text,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the text of a METIS file. `further` has the weights of the nodes beyond that of the graph, a list
 /// for each. O(size). \pre Each list has an entry for each node.

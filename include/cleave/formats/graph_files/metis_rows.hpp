@@ -14,7 +14,7 @@
 #include "cleave/formats/graph_files/text.hpp"
 #include "cleave/graph/adjacency.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads a METIS graph row by row. Only one row is in memory, so the file may be larger than memory.
 ///

@@ -11,7 +11,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Counts the calls of `g` without a cost; a cost of 0 counts as given. If bytes cost something, also counts
 /// the results of unknown size that other calls read. Replicable calls are left out. \throws cost_error
@@ -34,7 +34,7 @@ inline unpriced unpriced_calls(module_graph const& g, double cost_per_byte) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Converts the calls of a module graph (docs/graph_json.md) to operations, in the order of `nodes()`, which
 /// is what `balance` places. Placeholders, attributes and the output are left out and cost no transfer.

@@ -10,7 +10,7 @@
 #include "cleave/partition/model/partition.hpp"
 
 /// Files of parts, as METIS writes them: one line per node with its part, counted from 0.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads the parts of `nodes` nodes. If `parts` is 0, the number of parts is one more than the largest in the
 /// file. O(size of the text). \throws graph_file_error with the place

@@ -16,7 +16,7 @@
 /// its pins. Scheme 1 gives weights of the cells, 2 costs of the nets, 3 both. The cost of a net begins its
 /// line; the weights of all cells follow the nets, in one line or several. Lines that begin with % are
 /// comments.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads a PaToH hypergraph. O(size of the text).
 /// \throws graph_file_error with the place, if the text violates the format or its heading, or if cells have

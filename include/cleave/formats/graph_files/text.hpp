@@ -15,7 +15,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/graph/adjacency.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A place in a text: line and column from 1, in bytes.
 struct text_place {
@@ -26,7 +26,7 @@ struct text_place {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown if a file is not in its format, or contains no valid graph or parts; the witness is the place.
 class graph_file_error : public witness_error<detail::text_place> {
@@ -41,7 +41,7 @@ class graph_file_error : public witness_error<detail::text_place> {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A cursor over a text of lines and numbers. A mismatch throws graph_file_error with the place, whose line
 /// and column are computed only then.
@@ -197,7 +197,7 @@ inline void require_no_node_weights(bool has_them, char const* format) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown for a fractional weight if whole numbers are required. The caller can read the file again with
 /// weights of type double.
@@ -208,7 +208,7 @@ class fractional_weight_error : public graph_file_error {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Checks that a word is not a fractional number. \throws fractional_weight_error
 inline void require_no_fraction(text_cursor const& c, char const* what) {

@@ -17,7 +17,7 @@
 /// `fpgaLatency` (on an accelerator), `cpuLatency`, `size`, `isBackwardNode` and `colorClass` (equal values
 /// share a device). `edges` have `sourceId`, `destId` and `cost`. Limits are `maxFPGAs`, `maxCPUs` and
 /// `maxSizePerFPGA`.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reads a workload. Nodes are numbered in the order of the file; other keys are ignored. O(size of the
 /// text).
@@ -74,7 +74,7 @@ inline cost_dag read_workload(json_value const& file) {
 }
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads a workload from text. O(size of the text). \throws json::error with line, column and path
 inline cost_dag read_workload_json(std::string text) {

@@ -22,7 +22,7 @@
 #include "cleave/core/real.hpp"
 
 /// The characters and escapes between the quotes of a JSON text (RFC 8259, section 7).
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the code point of the escape `\uXXXX` at `s[at]`. A surrogate pair is combined only if both halves
 /// are present. Precondition: the escape has four hexadecimal digits.
@@ -70,7 +70,7 @@ inline std::string json_characters(std::string_view written) {
 
 }  // namespace cleave::detail
 
-namespace cleave::json {
+namespace cleave::inline v0_2::json {
 
 /// A place in a JSON text: line and column from 1, in bytes, and the path from the root, such as
 /// `$.nodes[3].name`.
@@ -86,7 +86,7 @@ using error = witness_error<json::place>;
 
 }  // namespace cleave::json
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 enum class json_kind : std::uint8_t { null, boolean, number, text, array, object };
 

@@ -11,7 +11,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/real.hpp"
 
-namespace cleave::json {
+namespace cleave::inline v0_2::json {
 
 /// Writes one JSON document from front to back. Wrong nesting and misplaced keys are programming errors and
 /// abort. Data cannot make the document ill-formed. Memory is the text, and a byte per nesting level.

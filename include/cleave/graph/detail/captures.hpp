@@ -7,7 +7,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the values that the bodies of `n` use but do not define, each once, in order of first use. A value
 /// that a body yields counts as used. Expected O(size of the bodies), without recursion.

@@ -9,7 +9,7 @@
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/graph/flow/residual_network.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Computes a maximum flow in a small network. Dinic, Soviet Math. Dokl. 11, 1970, without recursion.
 class local_flow {

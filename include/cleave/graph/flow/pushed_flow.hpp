@@ -8,7 +8,7 @@
 #include "cleave/core/language.hpp"
 #include "cleave/graph/flow/residual_network.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Computes the value of a maximum flow, for networks with many long paths. This is the first phase of the
 /// push-relabel method: nodes with the highest label push their excess towards the sink. The flow on each arc

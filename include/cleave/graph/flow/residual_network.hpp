@@ -8,7 +8,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A residual network in CSR form. Each edge is two arcs, one at each of its nodes; arcs of a node keep the
 /// order of the edges. To build one, call `clear`, `edge` for each edge, then `build`. Arrays are reused.

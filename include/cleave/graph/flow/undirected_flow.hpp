@@ -10,7 +10,7 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/graph/flow/residual_network.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// One of the two ends of a flow.
 enum class flow_end : std::uint8_t { source, sink };

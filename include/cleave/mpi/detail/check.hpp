@@ -7,7 +7,7 @@
 
 #include "cleave/core/error.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if an MPI call failed.
 class mpi_error : public error {

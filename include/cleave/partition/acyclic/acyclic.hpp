@@ -21,7 +21,7 @@
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns `limits` with the devices reordered: part i gets device `order[i]`.
 inline balance_options in_device_order(balance_options limits, std::vector<std::uint32_t> const& order) {
@@ -167,7 +167,7 @@ class device_order_search {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Partitions the nodes of `g` into at most k parts whose graph is acyclic, and minimizes the largest load or
 /// the cut.

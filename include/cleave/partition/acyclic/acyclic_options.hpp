@@ -13,7 +13,7 @@
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The objective of `partition_acyclic`.
 enum class acyclic_goal : std::uint8_t {
@@ -62,7 +62,7 @@ struct ordered_partition : partition {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Describes the first option that is invalid for `g` and `k`, or returns nothing. O(V).
 template <std::unsigned_integral Index>

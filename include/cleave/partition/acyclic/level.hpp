@@ -9,7 +9,7 @@
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// One level of acyclic partitioning: the units of a dataflow graph, or clusters of them, with values as
 /// hyperedges. The graph of units is acyclic.

@@ -19,7 +19,7 @@
 #include "cleave/partition/slices/slicing.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the cut costs of slices of an order, as pairs of positions: a slice pays the price of each value
 /// that it touches. The sum over all slices is the cut plus the sum of all prices. O(units + pins).
@@ -235,7 +235,7 @@ slicing_task<Index> slicing_task_of(acyclic_level<Index> const& level, acyclic_l
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the part of each unit, given slices of an order. `at` holds the first position of each part, and
 /// the end.
@@ -249,7 +249,7 @@ std::vector<std::uint32_t> parts_of(std::span<Index const> order, std::vector<In
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the parts of the slices of an order with the smallest bottleneck, if it is less than `below`.
 /// `bound` is a lower bound of the bottleneck.

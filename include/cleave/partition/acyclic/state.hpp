@@ -12,7 +12,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/acyclic/level.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Counts, per value and part, the units of the part that touch the value, while units move. A value has
 /// min(parts, units that touch it) slots, so memory is O(pins).

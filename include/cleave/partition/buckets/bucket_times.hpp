@@ -10,7 +10,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/real.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A link over which buckets are sent one after another. All times are in one unit of the caller's choice.
 struct link_speed {
@@ -28,7 +28,7 @@ struct bucket_load {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the time that a bucket of this size takes on the link.
 inline double sending_time(link_speed const& link, std::size_t bytes) {
@@ -46,7 +46,7 @@ inline std::optional<std::string> find_link_fault(link_speed const& link) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The timeline of a backward pass that sends its gradients in buckets. The pass begins at time 0.
 struct bucket_times {
@@ -61,7 +61,7 @@ struct bucket_times {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown for an invalid load. The witness is the index of the load.
 using bucket_load_error = tagged_error<struct bucket_load_tag, std::size_t>;
@@ -79,7 +79,7 @@ inline std::optional<std::size_t> find_bad_load(std::span<bucket_load const> loa
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Simulates a backward pass with two resources, compute and link. Each handles one bucket at a time. Buckets
 /// are computed without pauses and sent in the same order. A transfer starts when the gradients are complete

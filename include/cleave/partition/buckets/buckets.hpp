@@ -20,7 +20,7 @@
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The size of buckets: a bucket is full as soon as its parameters have `cap` bytes. A node is never split,
 /// so its last node may take a bucket above the cap.
@@ -33,7 +33,7 @@ struct bucket_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the effective cap of the first bucket that is sent.
 inline std::uint64_t first_bucket_cap(bucket_options const& o) {
@@ -42,7 +42,7 @@ inline std::uint64_t first_bucket_cap(bucket_options const& o) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The parameters that fill buckets, as entries. An entry is a parameter that counts at one node.
 template <std::unsigned_integral Index>
@@ -74,7 +74,7 @@ struct basic_bucket_partition : partition {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a sentence about contradictory options, if any.
 inline std::optional<std::string> find_option_fault(bucket_options const& o) {
@@ -129,7 +129,7 @@ void add_to_bucket(basic_snapshot_arrays<Index> const& s, basic_bucket_counts<In
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the partition with these buckets, which are listed from the tail to the front of the graph. O(V).
 template <std::unsigned_integral Index>

@@ -23,7 +23,7 @@
 #include "cleave/partition/buckets/optimal_buckets.hpp"
 #include "cleave/partition/model/model_parameters.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Rules that define which parameters count, at which node, and with how many bytes. All rules leave out
 /// parameters that are not trained, and those that are ignored.
@@ -52,7 +52,7 @@ struct counted_parameter {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a node reads a subgraph for a higher-order operation, which the rule rejects. The witness is the
 /// node that reads the subgraph.
@@ -224,7 +224,7 @@ class module_parameter_counter {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 struct module_bucket_options {
   bucket_options caps{};
@@ -242,7 +242,7 @@ struct module_bucket {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A view of a module_graph without placeholders and output: the nodes that buckets contain.
 class bucket_graph {
@@ -311,7 +311,7 @@ inline std::vector<module_bucket> named_buckets(counted_graph const& c,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the buckets of `g` from its front to its tail. They are filled as by `fill_buckets` on a snapshot.
 /// Nodes are the calls and get_attr nodes of `g`. Expected O(V + E + parameters).

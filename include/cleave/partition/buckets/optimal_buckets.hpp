@@ -20,7 +20,7 @@
 #include "cleave/partition/buckets/buckets.hpp"
 #include "cleave/partition/model/validity.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A node in the order of the backward pass, which runs from the tail to the front of the graph.
 struct backward_step {
@@ -210,7 +210,7 @@ std::vector<backward_step> backward_steps(basic_snapshot_arrays<Index> const& s,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the buckets of `s` that minimise the finish time of its backward pass, in which node n takes
 /// `times[n]`. Buckets obey the rules of `fill_buckets`, but have no caps. O(V log V + E).

@@ -17,7 +17,7 @@
 #include "cleave/partition/model/partition.hpp"
 
 /// Rules by which deep-learning frameworks cut a chain of layers into stages, reproduced from their code.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// DeepSpeed's `partition_uniform`: gives each part the same number of layers, and the first parts one more
 /// if the division leaves a rest. With fewer layers than parts, the last parts are empty. O(k).
@@ -32,7 +32,7 @@ inline detail::chain_bounds deepspeed_uniform(std::size_t layers, std::uint32_t 
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The dynamic program of DeepSpeed's `partition_balanced`, with one row per number of parts.
 class deepspeed_table {
@@ -83,7 +83,7 @@ class deepspeed_table {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// DeepSpeed's `partition_balanced` (since its change 4312), the method `parameters` of its pipelines. It
 /// minimises the difference between the largest and the smallest part sum, not the largest sum. Its
@@ -105,7 +105,7 @@ class torchgpipe_error : public error {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Moves the bounds of parts as torchgpipe's `blockpartition.solve` does. Used by `torchgpipe_blocks`.
 class torchgpipe_walk {
@@ -189,7 +189,7 @@ class torchgpipe_walk {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the cut that torchgpipe's and FairScale's `balance_by_size` and `balance_by_time` compute, based
 /// on Bárány and Grinberg, Block partitions of sequences, arXiv 1308.2452. The rule subtracts the smallest
@@ -208,7 +208,7 @@ inline detail::chain_bounds torchgpipe_blocks(std::span<double const> weights, s
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the bytes that a device may hold, as Accelerate's `generate_device_map` formats and parses them.
 /// The load is (sum + largest layer) / k, in its largest binary unit (1024). It is rounded to two digits and
@@ -230,7 +230,7 @@ inline std::int64_t accelerate_room(std::int64_t total, std::int64_t largest, st
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Accelerate's `generate_device_map`, which `prepare_pippy` uses, for layers that cannot be split and share
 /// no parameters. It fills devices in order. On the first device it reserves room for the largest layer that
@@ -312,7 +312,7 @@ struct pipedream_plan {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// PipeDream's dynamic program over prefixes of the chain and numbers of machines.
 class pipedream_table {
@@ -397,7 +397,7 @@ class pipedream_table {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the stages that PipeDream's optimizer finds for a chain on one level of machines, or nothing if no
 /// cut fits the memory. Narayanan et al., SOSP 2019, section 3.1, as implemented in

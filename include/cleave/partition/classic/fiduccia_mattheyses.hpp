@@ -18,7 +18,7 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The side of each node in a bisection, 0 or 1.
 using node_sides = std::vector<std::uint8_t>;
@@ -137,7 +137,7 @@ class fm_walk {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `fiduccia_mattheyses`.
 struct fm_options {

@@ -12,7 +12,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/partition/classic/detail/integral_graph.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Eigenvalues and eigenvectors of a small symmetric matrix. Eigenvalues are in ascending order, and
 /// eigenvector i is column i of `vectors` (row-major). Cyclic Jacobi (Jacobi, 1846): rotations until the
@@ -62,7 +62,7 @@ struct small_eigen {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `fiedler_vector`.
 struct fiedler_options {
@@ -74,7 +74,7 @@ struct fiedler_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Lanczos' method on the graph Laplacian, in the space orthogonal to the constant vector, with full
 /// orthogonalisation. It restarts with the best directions whenever the basis is full: Wu and Simon,
@@ -198,7 +198,7 @@ class fiedler_search {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the Fiedler vector: the unit eigenvector of the second smallest eigenvalue of the Laplacian
 /// (Fiedler, Czechoslovak Mathematical Journal 25, 1975). It is accurate to the tolerance, unless the limit

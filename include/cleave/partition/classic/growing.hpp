@@ -14,7 +14,7 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Rules that select the next node of a growing part.
 enum class growing_rule : std::uint8_t {
@@ -24,7 +24,7 @@ enum class growing_rule : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Graph growing: builds one part after another from the remaining nodes. The last part is the rest.
 class part_growing {
@@ -147,7 +147,7 @@ class part_growing {
 };
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `partition_by_growing`.
 struct growing_options {

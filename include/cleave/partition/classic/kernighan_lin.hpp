@@ -18,7 +18,7 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Kernighan-Lin refinement of a bisection. A pass swaps each node at most once and keeps the best prefix of
 /// its swaps.
@@ -116,7 +116,7 @@ class kl_walk {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `kernighan_lin`.
 struct kl_options {

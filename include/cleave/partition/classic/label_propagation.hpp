@@ -17,7 +17,7 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Tie-breaking between labels to which the edges of a node weigh the same.
 enum class label_tie_breaking : std::uint8_t {
@@ -123,7 +123,7 @@ class label_walk {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `label_clusters`.
 struct label_options {

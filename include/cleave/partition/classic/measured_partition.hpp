@@ -11,7 +11,7 @@
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A partition of an undirected graph with its quality, in the units of the graph (exact below 2^53).
 struct measured_partition : partition {

@@ -19,7 +19,7 @@
 #include "cleave/partition/classic/partition_by_bisection.hpp"
 #include "cleave/partition/classic/spectral.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A bisector: grows one side greedily, then refines it by Kernighan-Lin swaps.
 struct grow_and_swap {

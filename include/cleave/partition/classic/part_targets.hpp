@@ -13,7 +13,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Target weights of parts and the tolerance above them.
 struct share_options {
@@ -23,7 +23,7 @@ struct share_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The target weight and the maximum weight of each part.
 struct part_targets {

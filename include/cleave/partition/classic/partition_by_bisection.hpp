@@ -18,7 +18,7 @@
 #include "cleave/partition/classic/measured_partition.hpp"
 #include "cleave/partition/classic/part_targets.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A function that returns the side of each node, given a graph and the target and maximum weights of both
 /// sides.
@@ -30,7 +30,7 @@ concept bisector =
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A bisector: grows one side greedily from several start nodes, refines each result by FM moves, and keeps
 /// the best.
@@ -55,7 +55,7 @@ struct grow_and_move {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Recursive bisection with an explicit stack of pieces that are still to be divided.
 template <bisector Bisector>
@@ -137,7 +137,7 @@ class recursive_bisection {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of recursive bisection.
 struct bisection_options {

@@ -17,7 +17,7 @@
 #include "cleave/partition/classic/part_targets.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The coordinates of a node in one or more dimensions.
 template <std::size_t Dimensions>
@@ -64,7 +64,7 @@ inline std::vector<std::int64_t> point_weights(std::span<std::int64_t const> wei
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of the geometric methods.
 struct point_options {
@@ -128,7 +128,7 @@ enum class space_curve : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the position on the curve of a cell in a grid of 2^Bits cells per axis. Morton, IBM, 1966;
 /// Skilling, Programming the Hilbert curve, AIP Conf. Proc. 707, 2004.
@@ -186,7 +186,7 @@ std::vector<std::uint32_t> curve_order(std::span<point<Dimensions> const> points
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Partitions points by cutting a space-filling curve at the shares of the parts. Pilkington and Baden, IEEE
 /// Trans. Parallel Distributed Systems 7, 1996. A part exceeds its share by at most the weight of one node.

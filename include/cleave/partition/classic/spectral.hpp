@@ -16,7 +16,7 @@
 #include "cleave/partition/classic/part_targets.hpp"
 #include "cleave/partition/classic/partition_by_bisection.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the connected components, each as its nodes in breadth-first order from the first. O(n + m).
 inline std::vector<std::vector<std::uint32_t>> node_components(integral_graph const& g) {
@@ -35,7 +35,7 @@ inline std::vector<std::vector<std::uint32_t>> node_components(integral_graph co
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A bisector that cuts at the weighted median of the Fiedler vector: Pothen, Simon and Liou, SIAM J. Matrix
 /// Anal. Appl. 11, 1990. Connected components are placed heaviest first, and stay whole if there is room.

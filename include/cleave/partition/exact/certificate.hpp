@@ -19,7 +19,7 @@
 #include "cleave/partition/exact/exact_options.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A lower bound and its proof.
 struct proved_bound {
@@ -57,7 +57,7 @@ proved_bound device_bound_of(exact_task<Index> const& t, device_states const& st
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A lower bound on the bottleneck of any partition without backward edges between parts, and its proof.
 struct certificate {
@@ -73,7 +73,7 @@ struct certificate {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the best bound that needs no search over ideals. It tries dominator chains of increasing size
 /// until the bound reaches `below`. It takes up to a second, and usually a tenth.
@@ -95,7 +95,7 @@ proved_bound quick_bound_of(exact_task<Index> const& t, device_states const& sta
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Computes a lower bound on the bottleneck of partitions of `g` into at most k parts under the constraints
 /// of `balance`.

@@ -16,7 +16,7 @@
 #include "cleave/partition/units/mirrored_backward_order.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A chain of units, each a direct or indirect predecessor of the next. Each boundary between parts lies at a
 /// *place* of the chain. At place i, the first i units of the chain are before the boundary and the others
@@ -38,7 +38,7 @@ struct dominator_chain {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Chooses about `places` units of the longest path, spread evenly over the total time in the order.
 /// O(units + edges).

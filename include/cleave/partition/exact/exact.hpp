@@ -26,7 +26,7 @@
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Branch and bound over the part of one unit after the other, for graphs with too many ideals to list. Its
 /// memory does not grow with the search. Part i runs on a device of class `class_of[i]`.
@@ -181,7 +181,7 @@ class part_branching {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A partition with its quality, and a lower bound for all others. The bound holds for partitions without
 /// backward edges between parts. If loose nodes are mirrored, it holds for those that keep that order.
@@ -195,7 +195,7 @@ struct exact_partition : balanced_partition {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Searches one graph. Helper of `partition_exact`.
 template <std::unsigned_integral Index>
@@ -380,7 +380,7 @@ class exact_balancer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Partitions `g` under the constraints of `balance`, optimally over all topological orders, with a proof. If
 /// the search limits do not allow that, returns the best parts found and the best bound.

@@ -13,7 +13,7 @@
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/slices/balance.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A device in addition to those of the k parts, for example a host CPU. It may stay unused. It pays for no
 /// transfers and has no memory limit.
@@ -53,7 +53,7 @@ enum class bound_proof : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Describes the first option that is invalid for `g` and `k`, or returns nothing. O(V).
 template <std::unsigned_integral Index>

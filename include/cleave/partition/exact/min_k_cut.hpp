@@ -15,7 +15,7 @@
 #include "cleave/partition/exact/detail/step_limit.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `min_k_cut`.
 struct min_cut_options {
@@ -38,7 +38,7 @@ struct min_cut_partition : partition {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Branch and bound over the part of one node after the other. Helper of `min_k_cut`.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
@@ -193,7 +193,7 @@ class cut_branching {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Partitions a small graph into k parts with the smallest cut by branch and bound. It serves as a reference
 /// for other partitioners.

@@ -16,7 +16,7 @@
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/model/chain_bounds.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Slices of a chain. Slice s contains the layers from `at[s]` up to, but not including, `at[s + 1]`.
 template <weight_number Weight>
@@ -28,7 +28,7 @@ struct weight_slices {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Searches for the smallest bound on slice sums that k slices can meet. A greedy walk tests one bound. If it
 /// fails, it yields the next bound at which its choices change; if it succeeds, the largest sum that it used.
@@ -177,7 +177,7 @@ chain_sums sums_of(std::span<Weight const> weights) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Cuts a chain into k slices so that the largest sum is minimal.
 ///

@@ -21,7 +21,7 @@
 #include "cleave/partition/groups/fusion_group.hpp"
 #include "cleave/partition/named/assign.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `alternation`. Nodes are positions in `nodes()`.
 struct alternation_options {
@@ -38,7 +38,7 @@ struct alternating_partition : labelled_partition<std::string> {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if the host runs first: one of its units has no predecessors.
 template <std::unsigned_integral Index>
@@ -63,7 +63,7 @@ std::vector<std::uint32_t> turns_of(capability_units<Index> const& u, bool host_
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Cuts a graph into parts that alternate between an accelerator and its host, as torch.fx's splitter_base
 /// does. The accelerator runs only nodes that are `supported`. Nodes that must share a part, because a value
@@ -132,7 +132,7 @@ detail::refused alternation(Graph const&, Supports const&, alternation_options c
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns `groups` without the nodes at their ends that do no work, such as views. A `trivial` node is at an
 /// end if all its predecessors in the group are at the start too, or if all its successors in the group are

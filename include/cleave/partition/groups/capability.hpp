@@ -21,7 +21,7 @@
 #include "cleave/partition/groups/fusion_group.hpp"
 #include "cleave/partition/groups/merge_walk.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Merges supported units along values wherever that closes no cycle. Used by `connected_groups`.
 ///
@@ -199,7 +199,7 @@ capability_units<Index> connected_groups(capability_units<Index> u, std::size_t 
 
 /// Projections: nodes that take one result out of several results of their operand (`getitem`). If only
 /// projections read a node, they follow it into its group, so that no tuple crosses a boundary.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `f(m, n)` for each node `m` whose results only projections read, and each such projection `n`. Nodes
 /// with a graph output are skipped. O(V + E).
@@ -391,7 +391,7 @@ class capability_grouper {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Groups nodes that one device can run as a piece. As many `supported` nodes are grouped as the options
 /// allow. No group depends on itself through other nodes, and no two groups can be merged. By default the

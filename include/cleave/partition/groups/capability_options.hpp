@@ -11,7 +11,7 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/groups/fusion_group.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Methods to group supported nodes.
 enum class grouping : std::uint8_t {
@@ -33,7 +33,7 @@ struct capability_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a sentence about the first option that does not fit `s`, if any. O(V).
 template <std::unsigned_integral Index>

@@ -9,7 +9,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Nodes to be fused into one piece, given by their positions.
 struct fusion_group {

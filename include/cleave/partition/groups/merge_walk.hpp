@@ -11,7 +11,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/groups/fusion_group.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The merge walk of torch.fx 2.15's CapabilityBasedPartitioner. It visits nodes from the last to the first.
 /// Each supported node first forms a group, and groups are then merged where that closes no cycle. Used by

@@ -11,7 +11,7 @@
 /// Declares the instantiations that the library cleave::compiled contains, if `CLEAVE_COMPILED` is defined.
 /// Files that link with it then do not compile them again.
 #ifdef CLEAVE_COMPILED
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 extern template kway_partition<std::int64_t, std::int64_t> partition_kway(
     adjacency_view<std::uint32_t, std::int64_t>, std::uint32_t, kway_options const&);

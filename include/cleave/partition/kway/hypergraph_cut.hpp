@@ -9,7 +9,7 @@
 #include "cleave/graph/hypergraph.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The cost of a partition of a hypergraph, by each objective.
 template <class Sum>

@@ -10,7 +10,7 @@
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a computation as a hypergraph. Each value that a node makes becomes a net of this node and the
 /// nodes that read the value. The net weighs the bytes of the value, or 1 if the graph has no sizes.

@@ -7,7 +7,7 @@
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The objective of `partition_hypergraph`.
 enum class hypergraph_objective : std::uint8_t {

@@ -20,7 +20,7 @@
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The balance of a partition in one of `further_weights`.
 struct further_balance {
@@ -41,7 +41,7 @@ struct kway_partition : partition {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if the given partition does not fit the graph. `witness` is the first node without a valid part, or
 /// the number of entries if that differs from the number of nodes.
@@ -141,7 +141,7 @@ kway_partition<NodeWeight, EdgeWeight> partition_or_refine(
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Partitions an undirected graph of n nodes and m edges into k parts with a small cut.
 ///
@@ -202,7 +202,7 @@ kway_partition<NodeWeight, EdgeWeight> refine_kway(adjacency_view<Index, NodeWei
 /// These overloads partition a user's own undirected graph. Nodes are numbered by their position in
 /// `nodes()`. Each call reads the whole graph. To partition one graph several times, read it once with
 /// `neighbours_of`.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Partitions a user's own graph. `Index` is the integer type in which nodes are numbered.
 /// \throws neighbour_error if the graph is not undirected, and the errors of the overload for arrays.

@@ -15,7 +15,7 @@
 #include "cleave/graph/adjacency.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a description of a machine makes no sense.
 class machine_error : public error {
@@ -34,7 +34,7 @@ inline void check_distance(std::int64_t d, std::string const& which) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The places of a machine, to which parts are mapped, and the distances between them. A distance is the cost
 /// of sending one unit of weight.

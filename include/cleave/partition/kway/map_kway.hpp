@@ -22,7 +22,7 @@
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A partition whose part i is at place i of a machine.
 template <weight_number NodeWeight = std::int64_t, weight_number EdgeWeight = NodeWeight>
@@ -32,7 +32,7 @@ struct mapped_partition : kway_partition<NodeWeight, EdgeWeight> {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Cuts a graph along the nested groups of a machine: first into its largest groups, then each of these.
 class multisection {
@@ -190,7 +190,7 @@ inline partitioned_level mapped_parts(weighted_view const& g, kway_problem& task
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Partitions an undirected graph into as many parts as a machine has places, so that heavy edges lead to
 /// near places. Part i is at place i. It minimizes the sum of edge weights times distances.

@@ -12,14 +12,14 @@
 #include "cleave/core/real.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A step that a k-way partitioner has just finished.
 enum class kway_phase : std::uint8_t { coarsened, first_cut, projected, refined };
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Receives progress of a k-way partitioner, for timers and progress bars. It does not affect the result. It
 /// is called on the thread of the caller.
@@ -63,7 +63,7 @@ struct kway_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The option that does not fit the graph.
 enum class invalid_kway_option : std::uint8_t {

@@ -20,7 +20,7 @@
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A partition of a hypergraph, with its cut and balance.
 template <weight_number NodeWeight = std::int64_t, weight_number NetWeight = NodeWeight>
@@ -33,7 +33,7 @@ struct hypergraph_partition : partition {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 using hypergraph_error = witness_error<hypergraph_fault>;
 
@@ -83,7 +83,7 @@ hyper_level make_hyper_level(hypergraph_view<Index, NodeWeight, NetWeight, Offse
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Partitions a hypergraph into k parts with a small objective: λ - 1, or the weight of cut nets.
 ///

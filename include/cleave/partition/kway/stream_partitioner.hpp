@@ -23,7 +23,7 @@
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The rule that chooses a part for one node.
 enum class stream_rule : std::uint8_t {
@@ -45,7 +45,7 @@ struct stream_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown for a node, or a stream, that cannot be partitioned. `witness` is the node, or the number of nodes
 /// if the fault is that of the whole stream.
@@ -332,7 +332,7 @@ class buffer_cut {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Partitions an undirected graph that is too large for memory: it takes the nodes in their order, each with
 /// its neighbours, and keeps only the part of each node and the edges of a buffer.

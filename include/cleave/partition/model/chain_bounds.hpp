@@ -13,7 +13,7 @@
 #include "cleave/core/real.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Bounds of consecutive parts of a chain: part s consists of layers bounds[s] up to, but not including,
 /// bounds[s + 1]. There is one more bound than parts. The first is 0 and the last is the number of layers. A
@@ -66,7 +66,7 @@ inline double largest_sum(std::span<double const> weights, chain_bounds const& b
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the partition with these bounds: layer i of the chain is node i. O(layers).
 inline partition partition_of(detail::chain_bounds const& bounds) {

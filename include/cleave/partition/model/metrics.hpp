@@ -15,7 +15,7 @@
 /// Cost metrics of a partition, one number per function. Nodes without a part are not counted. Neither are
 /// replicable nodes, because they are copied and never sent. Inputs and outputs of the whole graph and state
 /// are not transfers.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The cost model of parts. A part costs the weights of its nodes divided by its speed, plus `cost_per_byte`
 /// for each byte that enters or leaves it. A value leaves its producer's part once, however many parts read
@@ -31,7 +31,7 @@ struct load_model {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `f(v, from, readers)` for each value that is read outside its producer's part. `readers` lists the
 /// other parts that read it, each once, in order of first use. O(V + E).
@@ -57,7 +57,7 @@ void each_crossing(basic_snapshot_arrays<Index> const& g, partition const& p, F 
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the total node weight of each part. O(V).
 template <std::unsigned_integral Index>
@@ -70,7 +70,7 @@ std::vector<double> part_weights(basic_snapshot_arrays<Index> const& g, partitio
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the bytes that enter or leave each part. \throws error if a sum overflows.
 template <std::unsigned_integral Index>
@@ -103,7 +103,7 @@ std::vector<std::size_t> part_relays(basic_snapshot_arrays<Index> const& g, part
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the load of each part: its compute cost plus its transfer cost, in units of time. O(V + E), plus
 /// O(parts) for each value that is relayed.
@@ -141,7 +141,7 @@ double imbalance(basic_snapshot_arrays<Index> const& g, partition const& p) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the bytes received by all parts together. A value counts once per part that receives it.
 template <std::unsigned_integral Index>

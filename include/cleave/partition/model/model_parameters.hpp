@@ -13,7 +13,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A tensor of a model that may have a gradient.
 struct model_parameter {
@@ -50,7 +50,7 @@ struct model_parameters {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the bytes of a tensor of this shape and element type, or nothing if the type is unknown, an extent
 /// is negative or the product overflows. Types are PyTorch's names: `f16`, `float16`, `half` and so on.
@@ -86,7 +86,7 @@ inline std::optional<std::size_t> tensor_bytes(std::vector<std::int64_t> const& 
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the parameter table of the attributes of `g`. Each attribute of kind parameter belongs to the
 /// module with the longest path that is a prefix of its own. Its size is `bytes_of(attribute)`, in bytes.
@@ -115,7 +115,7 @@ model_parameters parameters_of(module_graph const& g, F bytes_of) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A fault in a table of parameters: the path concerned and a description.
 struct parameter_fault {

@@ -13,7 +13,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An assignment of nodes to parts, indexed by the node's position in `nodes()`.
 struct partition {
@@ -60,7 +60,7 @@ inline detail::csr<std::size_t> part_members(partition const& p) {
 }
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `f` with each predecessor of node `n`, possibly more than once. Predecessors are the producers of
 /// its operands, the nodes of `after[n]`, and the producers of companions. Companions of an operand count
@@ -92,7 +92,7 @@ void each_dependency(basic_snapshot_arrays<Index> const& g, F f) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Defines whether devices that differ in speed, link or memory may be permuted.
 enum class device_order : std::uint8_t {

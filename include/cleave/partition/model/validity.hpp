@@ -19,7 +19,7 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `f` with each predecessor of node `n` under the partition `p`. Companions count only for operands
 /// that come from outside the part of `n`.
@@ -110,7 +110,7 @@ void each_held(basic_snapshot_arrays<Index> const& g, F f) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the bytes that each part must hold. State and constants count once per part, and each node of the
 /// part adds `node_memory[n]` if that is given. O(V + E), plus the replicable nodes that each value reaches.
@@ -140,7 +140,7 @@ std::vector<std::size_t> part_memory(basic_snapshot_arrays<Index> const& g, part
 /// Faults of a partition, one function each, with a witness. Nodes are positions. `find_unassigned_node` and
 /// `find_empty_part` accept any partition. The other functions require that `find_unassigned_node` finds
 /// nothing.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An edge: `consumer` reads a value of `producer` or must run after it.
 struct dependency {
@@ -151,7 +151,7 @@ struct dependency {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown for a partition that cannot be planned. `witness` lists the nodes concerned. For a cycle it lists
 /// the producer and the consumer of each edge.
@@ -162,7 +162,7 @@ class partition_error : public witness_error<std::vector<std::size_t>> {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the first node that has no part or an invalid part, if any. Replicable nodes need no part, as long
 /// as the partition has at least one. O(V).
@@ -269,7 +269,7 @@ std::optional<std::vector<dependency>> find_cycle_between_parts(basic_snapshot_a
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A part that exceeds its memory limit, with its bytes and that limit.
 struct overfull_part {
@@ -295,7 +295,7 @@ std::optional<overfull_part> find_overfull_part(basic_snapshot_arrays<Index> con
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the text by which messages name a node: its label and its part.
 template <std::unsigned_integral Index>
@@ -334,7 +334,7 @@ void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p)
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Checks that parts can be planned: each node has a part, groups are not split, values that must not be sent
 /// are not, and parts do not depend on each other in a cycle. O(V + E) for a valid partition.

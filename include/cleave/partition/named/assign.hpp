@@ -23,7 +23,7 @@
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A partition with a label per part.
 template <class Label>
@@ -33,7 +33,7 @@ struct labelled_partition : partition {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The type in which a label is stored: text by value, so that no label dangles.
 template <class T>
@@ -80,7 +80,7 @@ auto assign_each(Nodes&& nodes, F& label_of) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Partitions nodes by label: nodes with equal labels `f(n)` share a part. Parts are numbered by first
 /// appearance. `f` is called once per node, in order. A label is any comparable type: a number, an
@@ -105,7 +105,7 @@ auto assign(basic_snapshot_arrays<Index> const& g, F f) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown for an array of the wrong size. The witness is the first position without an entry or without a
 /// node.
@@ -113,7 +113,7 @@ using assignment_size_error = tagged_error<struct assignment_size_tag, std::size
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Converts an array of part numbers, one per node, into a partition. The number of parts is the largest
 /// entry plus 1.
@@ -155,14 +155,14 @@ partition assign_at_markers(Graph const& g, F is_marker) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown for a module in the list of cuts that contains no node. The witness is its path.
 using module_path_error = tagged_error<struct module_path_tag, std::string>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Cuts a flat list of nodes after modules. A part ends with the last node inside a module of `cuts`, at any
 /// depth; modules are given by paths of names joined by dots. Nodes after the last cut form one more part. If

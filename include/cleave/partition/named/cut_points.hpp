@@ -23,7 +23,7 @@
 #include "cleave/partition/model/partition.hpp"
 
 /// Cuts of a program between its nodes: at markers, at modules, by a policy, or by all of these together.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The source of a cut: a marker, an entry in a list of modules (before or after a call), or a policy.
 enum class cut_kind : std::uint8_t { marker, module_begin, module_end, policy };
@@ -90,7 +90,7 @@ cut_list cuts_by_policy(basic_snapshot_arrays<Index> const& s, F cuts_before) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Cuts a program at a list of positions. Used by `cut_at`.
 template <std::unsigned_integral Index>
@@ -159,7 +159,7 @@ class program_cutter {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Cuts `s` at all positions of `list`. A part that would hold only markers and replicable nodes is omitted.
 /// O(V + cuts log cuts).
@@ -209,7 +209,7 @@ inline cut_partition refined(cut_partition p, partition const& q) {
 }  // namespace cleave
 
 /// Markers: nodes that request a cut.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reasons why a node cannot be a marker, or a program cannot be cut at it.
 struct marker_fault {
@@ -275,7 +275,7 @@ std::optional<marker_fault> find_nested_marker(Graph const& g, F is_marker) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a cut at each marker. Stages leave markers out. `is_marker(n)` is called with positions. O(V).
 /// \throws marker_error
@@ -315,7 +315,7 @@ cut_list cuts_at_markers(Graph const& g, snapshot<Graph, Index> const& s, F is_m
 
 /// Cuts before and after calls of modules, in a flat program whose nodes record the calls that they were
 /// written in.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The side of a module call at which to cut.
 enum class module_side : std::uint8_t { begin, end };
@@ -328,7 +328,7 @@ struct module_cut {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Converts `begin` or `end`. \throws error for any other text, which the message names.
 inline module_side module_side_of(std::string_view text) {
@@ -339,14 +339,14 @@ inline module_side module_side_of(std::string_view text) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown for a cut at a module that the program does not have. The witness is the index in the list of cuts.
 using unknown_module_error = tagged_error<struct unknown_module_tag, std::size_t>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the module path of a call: `a.b` for `a.b@2`, which is the third call of `a.b`.
 inline std::string_view module_of_call(std::string_view call) {
@@ -401,7 +401,7 @@ inline std::optional<std::size_t> find_unknown_module(std::vector<module_cut> co
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a cut before the first node, or after the last node, of each call of a module. `calls_of(n)`
 /// returns a range of strings: the calls that contain node n. A call is the path of its module and, from the

@@ -16,7 +16,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A trie of dotted paths, split into words, so that a path can be followed word by word while modules are
 /// entered. A place is a node of the trie; the root is place 0.
@@ -80,7 +80,7 @@ class cut_tree {
 /// Cuts in a hierarchy of modules, at any depth, as defined by Slapo. A module whose inside is known is an
 /// attribute with a body. A cut is the path of a called module: the targets of the calls that lead to it,
 /// joined by dots.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Treatment of a cut inside a module that runs more than once: each run is cut, or it is an error.
 enum class repeated_runs : std::uint8_t { cut_each, refused };
@@ -161,7 +161,7 @@ using module_cut_error = fault_error<module_cut_fault>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the path of `target` in the level of `path`.
 inline std::string joined_path(std::string const& path, std::string const& target) {
@@ -336,7 +336,7 @@ inline hierarchical_cut cut_modules(module_graph const& root, std::vector<std::s
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A call in a level of a hierarchical cut, as a stage runs it.
 struct level_call {
@@ -354,7 +354,7 @@ inline std::string label(hierarchical_cut const& cut, level_call const& c) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if `n` only reads an element of a tuple, list or dict, as in `getitem(whole, key)` or
 /// `whole.get(key, default)`.
@@ -365,7 +365,7 @@ inline bool reads_element(module_node const& n) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the calls of each stage in program order. Levels are entered only if they contain cuts, and a
 /// stage ends after each call that a cut names. A module without cuts inside is one call. Reads of elements

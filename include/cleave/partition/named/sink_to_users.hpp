@@ -12,7 +12,7 @@
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/partition/named/cut_points.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Moves nodes within the limits that values and effects permit. Used by `sink_to_users`.
 template <std::unsigned_integral Index>
@@ -79,7 +79,7 @@ class sink_to_users_pass {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns `p` with nodes moved to the parts that need them. `may_sink(n)`, called once per position, decides
 /// which nodes may move. Nodes that are read move to the first part that reads them. Nodes that run for their

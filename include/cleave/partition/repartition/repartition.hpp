@@ -20,7 +20,7 @@
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Assigns each row of a square table its own column so that the sum of the chosen entries is maximal.
 /// `profit[row * n + column]` is at most 2^61 / n in magnitude. O(n^3), without recursion. Kuhn, Naval Res.
@@ -189,7 +189,7 @@ partition renumbered_to_minimize_migration(partition p, previous_assignment cons
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `repartition`.
 struct repartition_options {
@@ -200,7 +200,7 @@ struct repartition_options {
 };
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The invalid argument of `repartition`, apart from the graph and `kway`. Below, `where` is
 /// `repartition_fault::where`.
@@ -285,7 +285,7 @@ inline void check_repartition(std::size_t nodes, partition const& old, std::uint
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The method that produced a repartition.
 enum class repartition_way : std::uint8_t {
@@ -308,7 +308,7 @@ struct repartitioned : kway_partition<NodeWeight, EdgeWeight> {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Tries several ways to a new partition and keeps the best. Helper of `repartition`.
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
@@ -465,7 +465,7 @@ class repartitioner {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Repartitions a graph whose weights, edges or number of parts have changed.
 ///

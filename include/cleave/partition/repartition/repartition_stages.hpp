@@ -28,7 +28,7 @@
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A pipeline whose units may move, with the cost of moves.
 template <std::unsigned_integral Index>
@@ -221,7 +221,7 @@ class stage_moves {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `repartition_stages`.
 struct stage_repartition_options {
@@ -245,7 +245,7 @@ struct repartitioned_stages : partition {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Describes the first invalid option, or returns nothing. O(V).
 template <std::unsigned_integral Index>
@@ -419,7 +419,7 @@ class stage_repartitioner {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Repartitions a pipeline whose costs have changed.
 ///

@@ -12,7 +12,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/graph/adjacency.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The size of a Cholesky factor L of a sparse matrix whose pattern is a graph.
 struct cholesky_size {
@@ -23,7 +23,7 @@ struct cholesky_size {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if an order is not a permutation of the nodes. `witness` is the first wrong position.
 using order_error = tagged_error<struct order_tag, std::size_t>;
@@ -75,7 +75,7 @@ inline std::vector<std::uint32_t> children_first(std::vector<std::uint32_t> cons
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the first position at which `order` is not a permutation of the numbers below `nodes`: an entry
 /// that is too large or a repetition. If the length is wrong, returns the smaller of length and `nodes`.

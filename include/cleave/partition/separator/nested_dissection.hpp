@@ -14,7 +14,7 @@
 #include "cleave/partition/separator/detail/plain_graph.hpp"
 #include "cleave/partition/separator/vertex_separator.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `nested_dissection`.
 struct dissection_options {
@@ -34,7 +34,7 @@ struct elimination_order {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the graph without the edges of dense nodes, which have very many neighbours. `dense` tells which
 /// nodes these are. They are ordered last.
@@ -86,7 +86,7 @@ inline dissected_order order_by_dissection(plain_graph const& g, std::vector<std
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns an order of the nodes in which the Cholesky factorization of a matrix with the pattern of `g`
 /// fills in little (fill-reducing order).

@@ -19,7 +19,7 @@
 #include "cleave/partition/separator/detail/plain_graph.hpp"
 #include "cleave/partition/separator/detail/separation.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `vertex_separator`.
 struct separator_options {
@@ -40,7 +40,7 @@ struct separated_graph {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if an option is invalid. `witness` is its value.
 using separator_option_error = tagged_error<struct separator_option_tag, double>;
@@ -57,7 +57,7 @@ inline void check_separator_options(double imbalance, std::uint32_t restarts) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Finds a light vertex separator: nodes whose removal leaves two sides that no edge joins. No side weighs
 /// more than (1 + imbalance) times half of the total node weight. Weights of edges do not matter.

@@ -32,7 +32,7 @@
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Defines whether parts may be empty.
 enum class empty_parts : std::uint8_t {
@@ -79,7 +79,7 @@ struct balanced_partition : partition {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if an empty part may precede a nonempty one. This matters only if parts differ. Otherwise
 /// more parts than units are useless.
@@ -150,7 +150,7 @@ std::optional<std::string> find_option_fault(balance_options const& o, basic_sna
 
 /// The certificate of `balance`: lower bounds that hold for every assignment of units to parts, contiguous or
 /// not, with or without cycles between parts, and for any memory limits.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the average load: the total time divided by the total speed. Some part has at least this load.
 template <std::unsigned_integral Index>
@@ -464,7 +464,7 @@ class balancer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Partitions `g` into min(k, units) parts, minimising the largest load. Each part is a slice of a
 /// topological order. For each order that is tried, the best slices are found exactly.

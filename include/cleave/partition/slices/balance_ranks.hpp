@@ -24,7 +24,7 @@
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Stages that are balanced over the ranks that run them.
 struct ranked_stages {
@@ -36,7 +36,7 @@ struct ranked_stages {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The load and memory of ranks, for cuts of an order of units into stages. Boundaries move one unit at a
 /// time. O(values * ranks) memory.
@@ -301,7 +301,7 @@ per_part<T> option_of_stages(per_part<T> const& of_ranks, std::span<rank_id cons
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Cuts `g` into the stages of ranks that run several stages each, minimising the largest load of a rank.
 /// Among equals, stages of equal weight are preferred. `rank_of` has the rank of each stage.

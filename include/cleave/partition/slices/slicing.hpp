@@ -15,7 +15,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A segment tree with the least load over all slices that start at an open position and share a moving end.
 /// A cost at a position is paid by all slices that start at or before it. Its nodes are (sum, least) pairs.
@@ -196,7 +196,7 @@ struct slicing_task {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Boundaries of slices, one more than there are parts, and the largest load.
 template <std::unsigned_integral Index>
@@ -207,7 +207,7 @@ struct slices {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The restrictions that time, memory and fixed nodes alone impose on slices within a bound, ignoring
 /// transfers. Each query takes O(parts log units).

@@ -13,7 +13,7 @@
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Edges between units that an order must respect, as predecessors and successors.
 template <std::unsigned_integral Index>

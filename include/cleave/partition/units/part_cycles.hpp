@@ -21,7 +21,7 @@
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A topological order of the rows of an acyclic table, split into runs of consecutive rows with equal
 /// labels.
@@ -408,7 +408,7 @@ std::vector<Index> fewest_moved_rows(csr<Index> const& predecessors, std::vector
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Policies for parts that depend on each other in a cycle. All other parts stay unchanged.
 enum class cycle_policy : std::uint8_t {
@@ -440,7 +440,7 @@ struct acyclic_partition {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Makes a partition acyclic. Used by `acyclic_parts`. Companions count as predecessors of all readers of
 /// their value, because it is not known yet which readers will be in another part.
@@ -597,7 +597,7 @@ class part_cycle_breaker {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns `p` made acyclic by the policy, or `p` itself if it has no cycle. Cutting into the fewest
 /// instances and moving the fewest nodes are NP-hard. The number of cuts is optimal if `least_cuts` equals

@@ -17,7 +17,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A set of integers below a bound, from which the smallest can be taken. It is a tree of bit sets with 64
 /// children per node. O(log bound / 6) per operation.
@@ -56,7 +56,7 @@ class rank_set {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Rules for topological orders: the ready unit that comes next.
 enum class unit_order : std::uint8_t {
@@ -71,7 +71,7 @@ enum class unit_order : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The range of parts that the fixed units before and after a unit leave to it. Empty: all parts.
 struct part_window {

@@ -23,7 +23,7 @@
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The graph of units: nodes that must share a part are contracted into one unit. Units are numbered by their
 /// first node. Replicable nodes belong to no unit.
@@ -39,7 +39,7 @@ struct unit_graph {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Rules that define units, in addition to the groups of the graph.
 struct unit_rules {
@@ -127,7 +127,7 @@ std::optional<std::size_t> find_bad_weight(basic_snapshot_arrays<Index> const& g
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The costs of units and transfers as integers on one fixed-point scale.
 template <std::unsigned_integral Index>
@@ -153,7 +153,7 @@ struct unit_costs {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the transfer costs of the values that several units make or read, except those that cost nothing.
 /// Lists their units in `touching`. O(V + E).
@@ -185,7 +185,7 @@ std::vector<double> list_transfers(basic_snapshot_arrays<Index> const& g, unit_g
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Computes the costs of units and transfers on one scale. O(V + E), plus O(units) per distinct speed.
 /// \throws overflow_error if a sum of costs is not finite.
@@ -267,7 +267,7 @@ unit_costs<Index> costs_of(basic_snapshot_arrays<Index> const& g, unit_graph<Ind
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The bytes that units require in their part. Values that several units need are stored once.
 template <std::unsigned_integral Index>

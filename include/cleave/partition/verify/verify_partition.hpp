@@ -19,7 +19,7 @@
 
 /// Verification of partitions. It shares no code with the partitioners and recomputes everything from the
 /// graph and the parts.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A fault of a partition. `code_of` uses the same names.
 enum class partition_fault : std::uint8_t {
@@ -111,7 +111,7 @@ using verified_sum = std::conditional_t<std::floating_point<Weight>, double, std
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A sum of weights that detects overflow.
 template <weight_number Weight>
@@ -171,7 +171,7 @@ inline std::vector<std::size_t> count_by_part(partition const& p, std::vector<st
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Measures a partition and lists its faults. Never throws because of the parts. O(m + n log n +
 /// parts).
@@ -273,7 +273,7 @@ struct dag_partition_report {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Measures a partition of a dataflow graph and lists its faults. `work` is the cost of each node. `arcs` are
 /// values with `from`, `to` and `cost`.

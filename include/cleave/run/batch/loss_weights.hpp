@@ -13,7 +13,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/real.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The reduction of a loss over rows.
 enum class loss_reduction : std::uint8_t { mean, sum };
@@ -88,7 +88,7 @@ inline std::string describe(loss_weight_fault const& f) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if no weights give the batch loss, or given weights do not. Carries the reason.
 using loss_weight_error = fault_error<loss_weight_fault>;
@@ -115,7 +115,7 @@ inline std::optional<loss_weight_fault> find_loss_policy_fault(loss_policy const
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the weights with which the losses of microbatches, and their gradients, add up to those of the
 /// batch. A mean is weighted by its share of the rows. A sum has weight 1, or 1 / all rows if the batch loss

@@ -13,7 +13,7 @@
 #include "cleave/run/batch/nested.hpp"
 #include "cleave/run/batch/split_batch.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Merges the results of microbatches, for `merge_microbatches` and `merge_masked`.
 template <class Leaf, class Access>
@@ -168,7 +168,7 @@ std::optional<microbatch_fault> find_merge_fault(Access const& a, std::vector<ne
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Merges the results of the microbatches, in order, into the result of the batch. Null values, strings and
 /// numbers are kept if they are equal in all microbatches. The result is nested like that of the first

@@ -17,14 +17,14 @@
 #include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 template <class Leaf>
 class nested_builder;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 enum class nesting : std::uint8_t { leaf, list, tuple, dict };
 
@@ -104,7 +104,7 @@ class nested {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Builds a nested value in prefix order, O(1) per step, for parsers. Elements of a dict pass their key.
 template <class Leaf>
@@ -143,7 +143,7 @@ class nested_builder {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the path of an entry, such as `arguments[1]['mask'][0]`, where `root` is the name of the whole.
 /// Long paths are shortened in the middle. O(entry). Precondition: entry < shape.size().
@@ -176,7 +176,7 @@ inline std::string place_text(nested_shape const& shape, std::size_t entry, std:
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the place of leaf number `leaf` as text, like `place_text`. O(entries). Precondition: the leaf
 /// exists.
@@ -189,7 +189,7 @@ inline std::string leaf_place_text(nested_shape const& shape, std::size_t leaf, 
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The first difference in structure between two nested values.
 struct nested_mismatch {
@@ -232,7 +232,7 @@ inline std::string describe(nested_mismatch const& m, std::string_view here, std
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns for each entry the position after its subtree. O(entries).
 inline std::vector<std::size_t> subtree_ends(nested_shape const& shape) {

@@ -16,7 +16,7 @@
 #include "cleave/core/language.hpp"
 #include "cleave/run/batch/nested.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The default rule. Splitting divides tensors along their first axis, and replicates tensors without axes
 /// and non-tensors. Merging concatenates tensors along their first axis and stacks tensors without axes; all
@@ -76,7 +76,7 @@ struct batch_rules {
 
 /// The operations on the user's leaves that splitting and merging need. Leaves are tensors, numbers, strings,
 /// null, or any other input of a step. An adapter has the member functions; each concept is one ability.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Leaves that can be split.
 /// - `a.axes(x)`: returns the number of axes of a tensor, or nothing if `x` is not a tensor.
@@ -112,7 +112,7 @@ concept mergeable_leaves =
     };
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The rows `first`, …, last - 1.
 struct row_range {
@@ -154,7 +154,7 @@ inline std::vector<std::int64_t> microbatch_sizes(std::int64_t rows, std::int64_
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The reason why a batch cannot be split, given microbatches cannot be used, or results cannot be merged.
 struct microbatch_fault {
@@ -274,7 +274,7 @@ struct microbatch_list {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The treatment of one leaf: split along an axis of `rows` rows, or replicated without an axis.
 struct leaf_division {
@@ -464,7 +464,7 @@ std::optional<microbatch_fault> find_batch_fault(Access const& a, batch_values<L
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Splits a batch into `microbatches` microbatches, or into one per row of the split value with the fewest
 /// rows. Values may differ in their rows; each is split by `microbatch_rows`. The order of keywords is kept.

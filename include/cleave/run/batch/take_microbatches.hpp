@@ -10,7 +10,7 @@
 #include "cleave/run/batch/nested.hpp"
 #include "cleave/run/batch/split_batch.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the first difference in structure between `a` and `b`, or nothing.
 template <class Leaf>
@@ -74,7 +74,7 @@ std::optional<microbatch_fault> find_microbatch_fault(Access const& a,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Wraps microbatches made by the caller as if by `split_batch`. Their rows are those of the values that
 /// `rules` would split.

@@ -15,7 +15,7 @@
 #include "cleave/schedule/model/schedule_times.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The program of one rank and its measured times.
 struct measured_rank {
@@ -25,7 +25,7 @@ struct measured_rank {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the index of each cell of a list, followed by the size of the list. A cell is an action with its
 /// parts. O(actions).
@@ -75,7 +75,7 @@ inline void align_ranks(schedule const& s, schedule_times& t) {
 }
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Converts the measured times of a step into the form that `simulate` returns, to compare the two. Passes,
 /// OFFLOAD, RELOAD and RECOMPUTE take time; all other actions take none. Causes are not determined. The

@@ -10,7 +10,7 @@
 #include "cleave/run/gradients/tied_gradients.hpp"
 #include "cleave/run/model/recording.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Time limits of a run.
 struct watchdog_options {

@@ -27,7 +27,7 @@
 #include "cleave/run/program/step_values.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The reason why a further plan does not fit the first plan of a run. Stages cannot move between ranks.
 struct placement_change {
@@ -64,7 +64,7 @@ using placement_change_error = fault_error<placement_change>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the first difference in placement between plan `other` and plan `first`, or nothing. Edges may
 /// differ. O(stages).
@@ -249,7 +249,7 @@ class parameter_updater {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A plan from which rank programs are made: `step_plan` in run/program/make_rank_program.hpp. Code that only
 /// runs programs need not include the planning headers.

@@ -25,7 +25,7 @@
 #include "cleave/run/model/ports.hpp"
 
 /// Streaming of values of any C++ type through stages: forward only, within one process.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A value that moves between stages: a tensor, a set of tensors, or a handle. Moved-from and default values
 /// must be assignable.
@@ -34,7 +34,7 @@ concept stage_value = std::movable<Value> && std::default_initializable<Value>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The identity of a transfer: an edge of the dataflow and a microbatch. Both ends name it the same way, so a
 /// mismatch is reported as an error instead of causing a wrong value or a hang.
@@ -72,7 +72,7 @@ concept value_stage =
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The activity of a stage.
 enum class activity : std::uint8_t {
@@ -93,7 +93,7 @@ struct interval {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The times that a stage computed and waited, in nanoseconds.
 struct stage_time {
@@ -463,7 +463,7 @@ class value_queues {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The progress of a run.
 struct forward_progress {
@@ -481,7 +481,7 @@ struct forward_report {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A forward run in the background, with one thread per stage. `wait`, `wait_for` and `poll` report the first
 /// failure at once, even while other stages still compute. The destructor stops the run if necessary, and
@@ -583,7 +583,7 @@ class forward_run {
 }  // namespace cleave::detail
 
 /// Forward-only pipelines on host threads: one thread per stage, with bounded queues between them.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A function that computes one stage.
 /// - `f(mb, in)`: returns the results of the stage that others read, from its inputs. `in` is a span that it
@@ -602,7 +602,7 @@ struct forward_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Adapts a list of functions, one per stage, to the stage concept.
 template <class Value, forward_function<Value> F>
@@ -675,7 +675,7 @@ struct no_observer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Runs `stages` over `microbatches` to the end and returns results and timings. Calls `observe` with the
 /// progress on the calling thread, ten times a second, once at the end, and at once when a stage has failed.

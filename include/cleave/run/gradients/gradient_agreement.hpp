@@ -20,7 +20,7 @@
 
 /// Before the first step, ranks check that the gradients to be summed match. A transport that does not send
 /// sizes would otherwise add unrelated values or hang.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A rank's declaration of one gradient of a stage, or of the number of gradients of the stage.
 struct gradient_claim {

@@ -16,7 +16,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Gradients of one stage that are summed over replicas together. The sum begins inside the last backward
 /// pass of the stage, as soon as the stage has reported them all (`stage_pass::ready`) and the buckets of the
@@ -66,7 +66,7 @@ using bucket_error = fault_error<bucket_fault>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the first bucket of a stage that does not exist.
 inline std::optional<bucket_fault> find_bucket_fault(std::span<gradient_bucket const> plan,

@@ -16,7 +16,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The gradients of one stage of a rank.
 struct gradients_of_stage {

@@ -11,7 +11,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A gradient, by its stage and its position in that stage.
 struct stage_gradient {
@@ -26,7 +26,7 @@ using tied_gradients = std::vector<stage_gradient>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The ties that span the same stages; they are summed together.
 struct tie_set {

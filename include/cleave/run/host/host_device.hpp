@@ -19,7 +19,7 @@
 #include "cleave/run/sums/sum_in_order.hpp"
 #include "cleave/run/sums/sum_of_squares.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An event of a rank that is a thread. It happens when the rank records it, or when a number of transfers
 /// have ended, which other ranks end. An event that was never recorded has happened. It takes eight bytes,
@@ -68,7 +68,7 @@ class host_event {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Host memory, and the operations on it that all host devices share.
 class host_memory {

@@ -14,7 +14,7 @@
 #include "cleave/run/model/group_transfer.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A group of ranks in one process that send each other messages. Sends and receives wait here for their
 /// counterparts. The rank that issues the second of a pair copies the message from memory to memory; the

@@ -14,7 +14,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/failure.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The rendezvous of ranks that are threads of one process: holds the first failure of the run and lets ranks
 /// wait for each other. Thread-safe.

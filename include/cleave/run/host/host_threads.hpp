@@ -13,7 +13,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/stable_list.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The communicator of one member of a `host_group`.
 using host_communicator = member_communicator<host_device, host_group>;

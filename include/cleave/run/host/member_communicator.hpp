@@ -9,7 +9,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/group_transfer.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The communicator of one member of a group of ranks that are threads. Issued messages progress without
 /// further calls. Messages between the same two ranks match in order; nothing else is ordered. Reductions add

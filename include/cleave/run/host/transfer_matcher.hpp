@@ -16,7 +16,7 @@
 #include "cleave/run/model/group_transfer.hpp"
 #include "cleave/run/model/stable_list.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Matches the sends, receives and reductions of the ranks of one process. It transfers nothing itself: the
 /// rank that completes a match calls the carrier, and the other ranks are not blocked. Thread-safe. Each

@@ -22,7 +22,7 @@
 ///   objects it made. A communicator must outlive the streams that it was given.
 /// - Errors: calls throw `run_error` if the device or the transport fails. Calls that wait also throw it if
 ///   the run has failed. After that the state of issued work is unknown, and no more work is issued.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A device with streams and events, like those of CUDA. A stream runs its work in issue order: each piece
 /// begins after the ones before it have ended, except for transfers. Only events order work across streams.
@@ -215,7 +215,7 @@ concept stage = device<D> && requires(S& st, typename D::stream& s, stage_pass c
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A communicator that connects ranks at the first sum of a size, unless it was told before.
 /// - `c.open_sums(regions, s)`: connects all ranks for sums of regions of these types and sizes, without

@@ -6,7 +6,7 @@
 #include "cleave/run/model/tensor_view.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// One part of an action that a stage executes itself. For a pass it has the same arguments as the member
 /// function for its kind. `in` and `out` are inputs and results of a forward pass, or gradients of results
@@ -20,7 +20,7 @@ struct custom_part {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A stage that executes the actions of the kinds in `call_options::custom` itself, in one function instead
 /// of the members for those kinds. Arriving values are ready, and results are sent afterwards, as for those

@@ -17,7 +17,7 @@
 #include "cleave/run/model/edge_layout.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why layouts do not fit a dataflow. `edge` is the first that is wrong.
 struct edge_layout_fault {
@@ -113,7 +113,7 @@ inline std::optional<edge_layout_fault> find_edge_layout_fault(dataflow const& t
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the layouts that a dataflow specifies. Gradients are wanted of all floating-point values between
 /// stages. `extent_of(symbol)` returns the optional number that a symbolic extent stands for.

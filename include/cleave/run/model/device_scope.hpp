@@ -4,7 +4,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A device that can be the current one of a thread, as in CUDA. Calls that name no device use the current
 /// one.

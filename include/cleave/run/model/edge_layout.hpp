@@ -7,7 +7,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Determines whether the gradient of a value is sent back.
 enum class gradient_use : std::uint8_t { none, wanted };

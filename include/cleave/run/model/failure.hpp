@@ -12,7 +12,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The cause of a failed run.
 enum class failure_code : std::uint8_t {
@@ -27,7 +27,7 @@ enum class failure_code : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the prefix of messages with this code. Empty if the place is explanation enough.
 constexpr std::string_view prefix_of(failure_code c) {
@@ -38,7 +38,7 @@ constexpr std::string_view prefix_of(failure_code c) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// One execution of a stage.
 struct stage_call {
@@ -50,14 +50,14 @@ struct stage_call {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An invalid rank.
 inline constexpr rank_id no_rank{0xffffffff};
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The reason why a run ended early. All ranks report the first failure of the run.
 struct failure {
@@ -87,7 +87,7 @@ inline std::string describe(failure const& f) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a failure with this text. If there is no memory for the text, says that in its place.
 inline failure failure_with(failure_code code, std::string_view detail) noexcept {
@@ -117,7 +117,7 @@ inline failure current_failure(stage_call at) noexcept {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown if a run ended early.
 class run_error : public error {
@@ -138,7 +138,7 @@ class stage_error : public run_error, public std::nested_exception {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Throws `f` as an exception.
 /// \throws stage_error if a stage of this process is responsible, else run_error

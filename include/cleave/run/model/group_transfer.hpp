@@ -6,7 +6,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// This rank's end of a message or reduction that a communicator collects between `begin_group` and
 /// `end_group`.

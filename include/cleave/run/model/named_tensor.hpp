@@ -16,7 +16,7 @@
 #include "cleave/core/utf8.hpp"
 #include "cleave/run/model/tensor_view.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A tensor of a model's state under its names in the model before the cut, or an optimiser's tensor under a
 /// name of its own. Tied parameters are one tensor with several names.
@@ -34,7 +34,7 @@ inline std::string layout_text(element_type type, tensor_shape const& shape) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a list of tensors is not a valid state.
 struct named_tensor_fault {

@@ -11,7 +11,7 @@
 #include "cleave/core/dataflow.hpp"
 #include "cleave/core/ids.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The edges of a dataflow that enter and leave one stage, by their positions.
 struct stage_ports {

@@ -5,14 +5,14 @@
 
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The mode of an executor: it issues each step, or its device replays a recorded one.
 enum class step_mode : std::uint8_t { issued, replayed };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A device that records issued work and replays it any number of times, like a CUDA graph.
 /// - `D::recording`: movable. A replay uses the same memory and sums as the recorded work.

@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A growing list whose elements never move, so that pointers to them stay valid. Elements need not be
 /// movable.

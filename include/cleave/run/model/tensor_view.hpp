@@ -12,21 +12,21 @@
 #include "cleave/core/expects.hpp"
 
 /// Non-owning views of the memory that stages read and write.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The type of the elements of a tensor; a `boolean` takes one byte.
 enum class element_type : std::uint8_t { f32, f64, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline constexpr std::array<std::string_view, 10> element_names = {"f32", "f64", "f16", "bf16", "i64",
                                                                    "i32", "i16", "i8",  "u8",   "bool"};
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the name of an element type, such as `f32`.
 constexpr std::string_view name_of(element_type t) {
@@ -35,7 +35,7 @@ constexpr std::string_view name_of(element_type t) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the element type with that name, or nothing.
 constexpr std::optional<element_type> find_element_type(std::string_view name) {
@@ -52,21 +52,21 @@ constexpr std::size_t size_of(element_type t) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns true if `t` is a floating-point type; only these can have gradients.
 constexpr bool is_floating(element_type t) { return t <= element_type::bf16; }
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Maximum number of axes of a tensor.
 inline constexpr std::size_t most_axes = 8;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The number of elements along each axis.
 struct tensor_shape {

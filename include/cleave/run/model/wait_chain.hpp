@@ -15,7 +15,7 @@
 
 /// Finds the rank responsible for a passed deadline. The rank that notices is rarely the one that hangs: it
 /// waits for a rank that waits for another.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The answer of a rank that was asked for its activity. A smaller value makes the rank more likely the
 /// culprit.
@@ -93,7 +93,7 @@ inline wait_chain find_culprit(std::span<rank_activity const> ranks, rank_id fro
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Formats an activity: `rank 2 computes stage 2 microbatch 5 (forward)`.
 inline std::string describe(detail::rank_activity const& a, rank_id r) {
@@ -121,7 +121,7 @@ inline std::string describe(detail::rank_activity const& a, rank_id r) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Formats a chain: `rank 0 waits for rank 1 (recv B0 stage 0<-1), rank 1 computes stage 1 microbatch 0
 /// (backward)`.

@@ -6,7 +6,7 @@
 
 #include "cleave/run/model/concepts.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the time point `limit` from now, or the end of time if there is no limit.
 inline std::chrono::steady_clock::time_point deadline_after(std::optional<std::chrono::milliseconds> limit) {

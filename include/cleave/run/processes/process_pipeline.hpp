@@ -35,7 +35,7 @@
 #include "cleave/run/rendezvous/activity_source.hpp"
 #include "cleave/run/rendezvous/tcp_rendezvous.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The device and communicators of a rank that is a process.
 /// - `B::device`, `B::communicator`: the types.
@@ -66,7 +66,7 @@ concept process_backend =
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The number of started processes, for the error message if it is wrong.
 struct started_processes {
@@ -172,7 +172,7 @@ static_assert(rendezvous<failure_reporter>);
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The pipeline of one process: runs this rank's part of schedules, step after step, on any backend. All
 /// ranks construct it from the same plan with the same options. They make the same calls in the same order,

@@ -17,7 +17,7 @@
 #include "cleave/run/rendezvous/activity_source.hpp"
 #include "cleave/run/rendezvous/tcp_rendezvous.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A watchdog thread of a rank that is a process. It releases the rank from its waits once the run has failed
 /// on any rank. It asks for the activities of all ranks when a step is overdue. It ends the process if the

@@ -22,7 +22,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Looks up a rank's slots by the value they hold.
 class arena_index {
@@ -318,7 +318,7 @@ class program_writer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the program of rank `r`: the list of instructions that it issues in a step. O(its actions log its
 /// actions + edges). Precondition: `r` is a rank of the schedule.
@@ -329,7 +329,7 @@ inline rank_program make_rank_program(step_plan const& p, rank_id r) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the programs of all ranks. O(actions log actions).
 inline std::vector<rank_program> make_rank_programs(step_plan const& p) {

@@ -15,7 +15,7 @@
 
 /// Programs at rest. A run of many stages and microbatches keeps millions of instructions, and most of them
 /// differ from an earlier one in a few numbers only.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Prototypes and the numbers that look them up: equal values share one. Finds a value that follows the same
 /// value as the last time at once, and other values by their hash.

@@ -17,7 +17,7 @@
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/run/program/step_values.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Tensor views of the inputs and results of the passes of a program. Keeps a reference to the program.
 ///

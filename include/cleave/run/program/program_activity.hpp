@@ -11,7 +11,7 @@
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/schedule/calls/rank_calls.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the activity of a rank at instruction `at` of its program, or at one of the three special
 /// positions such as `program_done`. A replaying rank counts as waiting for all others, since its position in

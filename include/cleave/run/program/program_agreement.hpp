@@ -20,7 +20,7 @@
 
 /// Before the first step, ranks that were each given their own copy of the program check that the copies
 /// match.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A rank's declaration of an edge that begins or ends at one of its stages.
 struct edge_claim {
@@ -62,7 +62,7 @@ program_claim claim_of(claimed_plan auto const& p, rank_id r) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Formats a layout: `f32[8, 3]`. The batch axis is marked with `*`. A `?` at the end means a dynamic shape.
 inline std::string describe(edge_layout const& l) {
@@ -75,7 +75,7 @@ inline std::string describe(edge_layout const& l) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Describes the first edge that both ranks know but declare differently, or returns nothing. O(edges log
 /// edges).
@@ -98,7 +98,7 @@ inline std::optional<std::string> find_edge_disagreement(program_claim const& a,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Describes the first difference between the programs of two ranks, or returns nothing: `rank 2 has another
 /// schedule than rank 0`.
@@ -115,7 +115,7 @@ inline std::optional<std::string> difference_of(detail::program_digest const& he
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The first difference between the programs of two ranks.
 struct disagreement {

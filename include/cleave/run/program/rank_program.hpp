@@ -12,7 +12,7 @@
 
 /// The program of one rank for a step, as plain data: its calls with peers, offsets and message numbers
 /// resolved in advance, so that a step looks up nothing.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The kind of memory that a value is in during a step.
 enum class place_kind : std::uint8_t {
@@ -100,7 +100,7 @@ struct program_digest {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The program of one rank: the instructions that it issues in each step, and the memory that they use.
 struct rank_program {
@@ -121,7 +121,7 @@ struct rank_program {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the default weight of each microbatch's loss. Precondition: there are microbatches.
 constexpr double weight_of_each(gradient_scale scale, std::uint32_t microbatches) {

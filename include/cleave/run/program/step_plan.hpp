@@ -24,7 +24,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The position of a value in a message.
 struct block_value {
@@ -133,7 +133,7 @@ inline program_digest digest_of(schedule const& s, dataflow const& t, run_layout
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `step_plan`.
 struct program_options {
@@ -153,7 +153,7 @@ struct program_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a schedule does not fit a dataflow.
 struct program_fault {
@@ -225,7 +225,7 @@ inline std::optional<program_fault> find_custom_part_fault(schedule const& s,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The plan of a step, shared by all ranks: a verified schedule, the dataflow with its layouts, and the rules
 /// by which the memory of each rank is planned. A schedule with compute actions only is lowered first.

@@ -17,7 +17,7 @@
 #include "cleave/run/program/step_values.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Copies of the caller's inputs at fixed addresses, so that each step reads them at the same place.
 template <device D>

@@ -11,7 +11,7 @@
 #include "cleave/run/program/packed_program.hpp"
 #include "cleave/schedule/calls/call_options.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The inputs of a step. Only inputs that the stages of a rank read need data.
 struct step_values {
@@ -27,7 +27,7 @@ struct step_values {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a program cannot run with given values.
 struct step_value_fault {

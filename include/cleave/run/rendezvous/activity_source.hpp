@@ -5,7 +5,7 @@
 
 #include "cleave/run/model/wait_chain.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An object that reports the current activity of a rank.
 class activity_source {
@@ -19,7 +19,7 @@ class activity_source {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The activity source that a rendezvous asks, initially none. Thread-safe.
 class asked_source {

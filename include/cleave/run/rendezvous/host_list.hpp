@@ -14,7 +14,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/run/rendezvous/network_address.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A host, and the number of ranks that it runs.
 struct listed_host {
@@ -26,7 +26,7 @@ struct listed_host {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a host list is invalid, and its position, counted from 1. Line 0 means the list as a whole,
 /// token 0 a line as a whole.
@@ -107,7 +107,7 @@ class host_list_reader {
 };
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Parses a host list with one host per line: `host[:port] [slots=n]`. `#` starts a comment. A host may occur
 /// several times. O(size of the text).
@@ -118,7 +118,7 @@ inline std::vector<listed_host> read_hosts(std::string_view text) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the first fault of a text, or nothing if `read_hosts` accepts it.
 inline std::optional<host_list_fault> find_host_list_fault(std::string_view text) {
@@ -131,7 +131,7 @@ inline std::optional<host_list_fault> find_host_list_fault(std::string_view text
 }
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the host of rank `r`, or nothing if there are not enough slots. Hosts are filled in order, as
 /// launchers do.

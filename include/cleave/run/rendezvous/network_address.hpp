@@ -8,7 +8,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The address of a process: a host name or IP address, and a port. Port 0 means unspecified.
 struct network_address {
@@ -26,7 +26,7 @@ inline std::string name_of(network_address const& a) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Parses a port from 1 to 65535. Returns nothing if `text` is not one.
 constexpr std::optional<std::uint16_t> find_port(std::string_view text) {

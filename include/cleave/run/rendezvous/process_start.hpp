@@ -17,7 +17,7 @@
 #include "cleave/run/rendezvous/protocol.hpp"
 #include "cleave/run/rendezvous/tcp_rendezvous.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the first host of a Slurm node list: `node01` of `node[01-04,07],login`. Returns nothing if that
 /// is not a host name. O(size).
@@ -46,7 +46,7 @@ inline std::optional<std::string> find_first_node(std::string_view list) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The identity of this process among the ranks started together, and the address of the rendezvous.
 struct process_start {
@@ -72,7 +72,7 @@ struct own_environment {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why an environment does not identify this process.
 struct start_fault {
@@ -231,7 +231,7 @@ std::optional<start_fault> find_start_fault(E const& variables) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the rank, size and address that torchrun, Open MPI, MPICH or Slurm set in the environment.
 /// CLEAVE_KEY must be the same secret on all ranks. CLEAVE_HOST and CLEAVE_PORT set the address of rank 0 if

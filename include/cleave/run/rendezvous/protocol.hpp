@@ -28,7 +28,7 @@
 
 /// The messages between rank 0 and the other ranks, as bytes. Integers are little-endian; strings are
 /// preceded by their length.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 enum class message_kind : std::uint8_t {
   start,     ///< 0 to all: all ranks have joined
@@ -235,7 +235,7 @@ inline barrier_arrival read_arrive(std::string_view body) {
 
 /// Message authentication codes. They prove that a message comes from a holder of the key and is intact. They
 /// do not encrypt.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An HMAC-SHA-256, or a key derived from one.
 using hmac_digest = std::array<std::uint8_t, crypto_auth_hmacsha256_BYTES>;
@@ -276,7 +276,7 @@ inline bool equal_in_constant_time(std::string_view a, std::string_view b) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Formats a rank with its address: `rank 2 (10.0.0.7:4000)`.
 inline std::string name_of(rank_id r, network_address const& at) {
@@ -285,7 +285,7 @@ inline std::string name_of(rank_id r, network_address const& at) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The keys of one connection, derived from nonces of both ends. Messages recorded on one connection are
 /// invalid on any other, and in the other direction.
@@ -403,7 +403,7 @@ class rendezvous_connection {
 /// - rank 0 sends a verdict: an empty string or the reason for refusal, and a code of all three.
 ///
 /// Both nonces enter every code and the keys of the connection, so recorded messages cannot be replayed.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline constexpr std::string_view rendezvous_magic = "cleavebd";
 inline constexpr std::uint32_t rendezvous_version = 1;

@@ -32,7 +32,7 @@
 #include "cleave/run/rendezvous/protocol.hpp"
 #include "cleave/run/rendezvous/tcp_socket.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `tcp_rendezvous`, the same on all ranks.
 struct tcp_rendezvous_options {
@@ -49,7 +49,7 @@ struct tcp_rendezvous_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the terms for joining, with a deadline that starts now.
 inline rendezvous_terms terms_of(tcp_rendezvous_options const& o, std::uint32_t ranks) {
@@ -357,7 +357,7 @@ class mailbox {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The rendezvous of ranks that are processes, on one or several hosts. All ranks are connected to rank 0,
 /// which makes all decisions. Members are thread-safe, except that only one thread at a time may call

@@ -32,7 +32,7 @@
 #include "cleave/run/rendezvous/network_address.hpp"
 
 /// Non-blocking TCP. All waits have a deadline, and no signals are raised.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a network call of the system fails. The message has the operation, the address and the reason.
 class socket_error : public error {
@@ -86,7 +86,7 @@ inline bool wait_for_socket(tcp_socket const& s, short events, std::chrono::stea
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The result of one send or receive.
 struct moved_bytes {
@@ -96,7 +96,7 @@ struct moved_bytes {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Receives what is available without blocking.
 inline moved_bytes receive_some(tcp_socket const& s, std::span<char> to) {
@@ -247,7 +247,7 @@ inline void set_control_options(tcp_socket const& s) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A listening TCP socket. Port 0 selects a free port, which `address()` returns. At host `::` it also
 /// accepts connections over IPv4.
@@ -293,7 +293,7 @@ class tcp_listener {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a listener at all addresses of this host: over IPv6 and IPv4, or over IPv4 if the host has no
 /// IPv6.

@@ -11,7 +11,7 @@
 /// Element-wise accumulation over many tensors at once, cut into tiles, with the same code on CPUs and GPUs.
 /// Tiles may run in any order. So may the lanes of a tile: each element belongs to one lane, and lanes never
 /// synchronise.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline constexpr std::size_t tile_elements = 8192;
 

@@ -8,7 +8,7 @@
 
 /// Storage formats of 16-bit floats, and their conversion to and from arithmetic types. Everything is
 /// constexpr, so that nvcc accepts it in device code (with --expt-relaxed-constexpr).
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A bfloat16: the upper half of an f32.
 struct bfloat16_bits {
@@ -63,7 +63,7 @@ constexpr float rounded_to_odd(double x) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Rounds `x` to the nearest `T`, ties to even. A 16-bit NaN becomes 0x7fff, as in CUDA.
 template <class T>

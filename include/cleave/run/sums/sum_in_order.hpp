@@ -19,7 +19,7 @@
 #include "cleave/run/sums/accumulate_tile.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `f` with a zero of the C++ type that stores elements of `t`. A `boolean` is stored as a byte.
 template <class F>

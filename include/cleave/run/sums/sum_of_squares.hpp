@@ -18,7 +18,7 @@
 /// `accumulate`. Square i of a tile is added to partial sum i % 2048 of the tile. Neighbouring partial sums
 /// are then added pairwise until one is left. The sum of tile t, counted through all regions, is added to
 /// total t % 2048; the totals are reduced by the same tree.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Number of partial sums per tree.
 inline constexpr std::size_t sums_by_turns = 2048;

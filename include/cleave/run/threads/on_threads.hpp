@@ -9,7 +9,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/threads/thread_pipeline.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Where the ranks of a pipeline run, for `make_pipeline`: threads, MPI processes or GPUs.
 /// - `P::device`: the device of a rank.

@@ -31,7 +31,7 @@
 #include "cleave/run/threads/detail/parallel_results.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The groups of ranks that are threads of one process, and the communicators of each rank.
 template <thread_backend Backend>
@@ -87,7 +87,7 @@ class thread_connections {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Runs schedules on threads of this process, one per rank, step after step. It can run several schedules on
 /// the same stages, such as training and evaluation. Work runs on those threads, or on the devices of

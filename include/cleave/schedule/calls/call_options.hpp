@@ -10,7 +10,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The source of the gradients with which the last stages begin their backward passes.
 enum class loss_source : std::uint8_t {
@@ -121,7 +121,7 @@ inline std::string describe(call_fault const& f) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown for a list that cannot be turned into calls. The witness is the reason and its place.
 using call_error = fault_error<call_fault>;

@@ -23,7 +23,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The kind of a call that a rank makes on one of its stages or on its communicator.
 enum class call_kind : std::uint8_t {
@@ -68,7 +68,7 @@ struct rank_call {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true for a pass of a stage.
 constexpr bool is_pass(call_kind k) {
@@ -89,14 +89,14 @@ inline constexpr std::array<std::string_view, 21> call_names = {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the name of a call as in traces of PyTorch's runtime; empty if the action's own text suffices.
 constexpr std::string_view name_of(call_kind k) { return detail::call_names[static_cast<std::size_t>(k)]; }
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns `F0 stage 1->2` for a sent message, `F0 stage 2<-1` for a received one.
 inline std::string message_text(action const& a) {
@@ -155,7 +155,7 @@ inline std::string call_text(rank_call const& call, std::span<rank_call const> p
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns one line of text per call; parts are on the line of their exchange or compound. O(calls).
 inline std::vector<std::string> call_lines(std::span<rank_call const> calls) {
@@ -167,7 +167,7 @@ inline std::vector<std::string> call_lines(std::span<rank_call const> calls) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The message calls of one rank: the messages that begin together, and the waits. A wait for one send of an
 /// exchange waits for the whole exchange, if `exchange_end::together`. Precondition of all members: stages
@@ -591,7 +591,7 @@ inline called_list call_list(schedule const& s, rank_id r, call_options const& o
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the reason why the list of a rank cannot be turned into calls, or nothing. O(actions of all
 /// ranks). Precondition: the schedule has rank `r`. \throws invalid_action_error, stage_placement_error,

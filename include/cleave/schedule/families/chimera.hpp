@@ -7,7 +7,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the Chimera schedule: 1F1B in both directions at once, over two copies of the model.
 ///

@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The data in which the ranks of DualPipe or DualPipeV differ.
 struct dual_pipe_place {
@@ -99,7 +99,7 @@ constexpr std::optional<shape_fault> find_dual_pipe_fault(std::uint32_t ranks, s
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the DualPipe schedule: microbatches enter at both ends of the pipeline.
 ///

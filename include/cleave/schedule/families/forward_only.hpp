@@ -9,7 +9,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a schedule for inference: microbatches stream through the stages, without backward passes.
 ///

@@ -17,7 +17,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the number of stages that each rank has in a family, or nothing if any number is accepted.
 constexpr std::optional<std::uint32_t> stages_per_rank_of(schedule_family family) {

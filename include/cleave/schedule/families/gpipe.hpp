@@ -7,7 +7,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the GPipe schedule: all forward passes, then all backward passes, with idle steps where a rank
 /// waits. Each stage keeps the saved activations of all `microbatches`. O(actions).

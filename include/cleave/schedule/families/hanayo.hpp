@@ -7,7 +7,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the Hanayo schedule: the chain of stages runs over the ranks in waves, down and up. Each rank has
 /// two stages of each wave.

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// One of the stages of a rank, numbered from 0 along the model, and a microbatch.
 struct chunk_step {
@@ -58,7 +58,7 @@ constexpr std::optional<shape_fault> find_uneven_rounds(std::uint32_t ranks, std
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the interleaved 1F1B schedule: 1F1B over several stages per rank, with idle steps where a rank
 /// waits. The bubble is that of 1F1B divided by the stages per rank, at the price of more messages.
@@ -110,7 +110,7 @@ struct megatron_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the fault of a group size with which ranks would deadlock or wait long, or nothing.
 constexpr std::optional<shape_fault> find_group_fault(std::uint32_t ranks, std::uint32_t microbatches,
@@ -126,7 +126,7 @@ constexpr std::optional<shape_fault> find_group_fault(std::uint32_t ranks, std::
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns an interleaved 1F1B schedule with groups of any size; the last group may be short. This is
 /// Megatron-LM's `microbatch_group_size_per_vp_stage`. O(actions).

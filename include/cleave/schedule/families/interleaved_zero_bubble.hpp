@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the list of rank `r` with rounds of `group` microbatches. Weight gradients follow `r` steps after
 /// their input gradients, in the same order.
@@ -81,7 +81,7 @@ constexpr void insert_waits(schedule& s) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns interleaved 1F1B with split backward passes: weight gradients fill idle steps. The bubble is a
 /// third of that of interleaved 1F1B. O(actions).

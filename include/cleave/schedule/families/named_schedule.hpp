@@ -9,7 +9,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the default number of stages per rank: the number that the family requires, or else two (one for
 /// forward only).
@@ -19,7 +19,7 @@ constexpr std::uint32_t usual_stages_per_rank(schedule_family f) {
 }
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the schedule with this name, in any case. The default of `stages_per_rank` is the number that the
 /// family requires, or else two (one for forward only). Families that interleave stages are refused with one

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a list with `warm_up` forward passes of `stage`, then backward and forward passes in turn, then
 /// the remaining backward passes. O(microbatches).
@@ -29,7 +29,7 @@ constexpr std::vector<action> one_f_one_b_order(std::uint32_t stage, std::uint32
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the 1F1B schedule: forward and backward passes in turn, as early as possible. Rank r keeps the
 /// saved activations of ranks - r microbatches, or of all if there are fewer. The bubble is that of GPipe.

@@ -14,7 +14,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The steps in which one microbatch is at a rank. They are the forward passes of the down and up stage, then
 /// the input gradients of the up and down stage. The next microbatch follows six steps later.
@@ -24,7 +24,7 @@ struct v_block {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the list of one rank. Weight gradients fill the steps that the block leaves free, in the order of
 /// their input gradients. Idle steps are omitted. Precondition: the four steps differ modulo 6.
@@ -73,7 +73,7 @@ constexpr schedule v_block_schedule(std::uint32_t ranks, std::uint32_t microbatc
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A rule that defines the blocks of all ranks. `strides` are the steps from one rank to the next: for the
 /// forward pass on the way down and up, and likewise for the input gradient. `turns` are the steps at the
@@ -105,7 +105,7 @@ inline std::string name_of(v_block_rule const& b) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the delays from the input gradients of a block to their weight gradients, in steps, the up stage
 /// first. Weight gradients run in order in the two steps of six that are free. Precondition: the four steps
@@ -166,7 +166,7 @@ inline std::vector<v_block_rule> v_block_family(std::uint32_t ranks) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the V-Half schedule, with about half the memory of 1F1B and about half its bubble. Both ratios are
 /// approached as the number of ranks grows. O(actions + ranks^2).
@@ -190,7 +190,7 @@ constexpr schedule v_min(std::uint32_t ranks, std::uint32_t microbatches) {
 }
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the list of rank `r`. It is built for at least 2 ranks - 1 microbatches; those out of range are
 /// omitted.
@@ -216,7 +216,7 @@ constexpr std::vector<action> zb_h2_order(std::uint32_t r, std::uint32_t ranks, 
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the ZB-H2 schedule: zero bubble with one stage per rank and nearly twice the memory of 1F1B.
 ///

@@ -10,7 +10,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Builds the list of one rank for `zbv`.
 class zbv_order {
@@ -64,7 +64,7 @@ class zbv_order {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the ZBV schedule: two stages per rank, on the way down and up, and split backward passes.
 ///

@@ -5,7 +5,7 @@
 
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The form of backward passes: B, or I followed later by W.
 enum class backward_choice : std::uint8_t {
@@ -16,7 +16,7 @@ enum class backward_choice : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Lower bounds on the time of a backward pass: until its gradient is available, and the rest.
 struct least_backward {

@@ -13,7 +13,7 @@
 #include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The pass that a rank prefers among those that can begin at the same time.
 enum class list_preference : std::uint8_t { gradients, forwards };

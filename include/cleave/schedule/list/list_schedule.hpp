@@ -20,7 +20,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The form of backward passes: B, or I and W.
 enum class backward_form : std::uint8_t { whole, split };

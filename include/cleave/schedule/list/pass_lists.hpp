@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A pass of a stage; its microbatch follows from its position in the list.
 struct listed_pass {
@@ -32,7 +32,7 @@ using pass_lists = std::vector<std::vector<listed_pass>>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the passes of a schedule; the parts of a compound become consecutive passes. No rank ends later by
 /// it.
@@ -47,7 +47,7 @@ inline pass_lists pass_lists_of(schedule const& s) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the schedule of these passes, with their microbatches. O(passes).
 inline schedule schedule_of(stage_placement const& place, std::uint32_t microbatches,
@@ -90,7 +90,7 @@ inline std::uint64_t most_kept(detail::placed_step const& step, std::vector<list
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if each rank stays within its memory limit.
 inline bool fits(placed_step const& step, pass_lists const& lists) {

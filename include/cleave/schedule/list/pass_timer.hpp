@@ -11,7 +11,7 @@
 #include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The makespan of lists that deadlock.
 inline constexpr double no_end = std::numeric_limits<double>::infinity();

@@ -14,7 +14,7 @@
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A message along an edge, in one direction.
 struct placed_message {
@@ -158,7 +158,7 @@ inline std::vector<placed_step> placed_steps(search_problem const& p) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the options with which `simulate` times a placed step.
 inline simulate_options simulate_options_of(search_problem const& p, detail::placed_step const& step) {

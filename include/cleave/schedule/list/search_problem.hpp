@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The number of copies of the model on the ranks. With two, a second chain runs in the opposite direction
 /// with half of the microbatches.
@@ -40,7 +40,7 @@ struct search_problem {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a step is invalid.
 struct search_fault {
@@ -110,7 +110,7 @@ inline stage_placement placement_of(search_problem const& p) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the options with which `simulate` times the step on its own placement.
 inline simulate_options simulate_options_of(search_problem const& p) {
@@ -119,7 +119,7 @@ inline simulate_options simulate_options_of(search_problem const& p) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the first fault of a step, or nothing. O(stages + edges + links).
 inline std::optional<search_fault> find_search_fault(search_problem const& p) {

@@ -15,7 +15,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The values that one stage passes to another for each microbatch, as one message. A value with several
 /// readers in the same stage is included once.
@@ -54,7 +54,7 @@ inline std::vector<stage_message> stage_messages(dataflow const& t) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if the number of stages of a schedule differs from that of its dataflow. The witness is the number
 /// of stages of the dataflow.
@@ -62,7 +62,7 @@ using stage_count_error = tagged_error<struct stage_count_tag, std::uint32_t>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the schedule with the edges of the dataflow instead of those of a chain, so that a stage may feed
 /// any later stages.

@@ -15,7 +15,7 @@
 #include "cleave/schedule/model/invalid_action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The order in which deferred receives are posted.
 enum class receive_order : std::uint8_t {
@@ -27,7 +27,7 @@ enum class receive_order : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A receive whose value no later action of its rank uses.
 struct unused_receive {

@@ -14,7 +14,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if an edge between two ranks has no messages in a schedule that should be lowered. The witness is
 /// the edge.
@@ -22,7 +22,7 @@ using unsent_edge_error = tagged_error<struct unsent_edge_tag, stage_edge>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the first edge between two ranks if the schedule has no messages at all, or nothing.
 /// O(actions + edges).

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Groups the messages of one list, for `group_messages`.
 class message_grouper {
@@ -92,7 +92,7 @@ class message_grouper {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a lowered schedule in which neighbouring messages begin together. Consecutive sends and receives
 /// of a list become one compound, an exchange. A communicator that accepts several messages at once, such as

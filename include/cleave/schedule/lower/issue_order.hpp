@@ -10,7 +10,7 @@
 
 #include "cleave/core/ids.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The end of a message: its sender or its receiver.
 enum class message_side : std::uint8_t { send, receive };
@@ -30,7 +30,7 @@ using issue_group = std::vector<std::size_t>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Appends the issue groups for some ends of one communicator. If all ends have the same direction, they are
 /// issued one by one in the given order, because they cannot wait for each other. If both directions occur,
@@ -67,7 +67,7 @@ void each_run(std::vector<message_end<Communicator>> const& ends, std::vector<st
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the groups in which a rank issues the ends at positions `some` of `ends` if they are due at the
 /// same time. Communicators are visited in ascending order, so that neighbours agree. PyTorch uses the same
@@ -92,7 +92,7 @@ std::vector<issue_group> issue_order(std::vector<message_end<Communicator>> cons
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The messages that a rank issues to and from one peer.
 struct peer_issues {

@@ -31,7 +31,7 @@
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The stages that a list uses next, ordered by their next use, at each cell in turn.
 ///
@@ -419,7 +419,7 @@ inline schedule limit_sends(schedule const& s, std::uint32_t limit) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The order of messages. Neither order can deadlock, with any communicator.
 enum class message_order : std::uint8_t {
@@ -473,7 +473,7 @@ struct lower_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An invalid option and its value.
 struct lower_option_fault {
@@ -569,7 +569,7 @@ inline schedule limit_sends(schedule s, lower_options const& options) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a schedule that can be run, made from a schedule of passes. It adds messages, the waits for sends,
 /// the gathering and freeing of weights, and the reduction of gradients.

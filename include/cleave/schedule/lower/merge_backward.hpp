@@ -7,7 +7,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a list in which each I that is directly followed by the W of the same stage and microbatch becomes
 /// one B. Idle steps are dropped and do not separate the two. Parts of compounds are unchanged. O(actions).

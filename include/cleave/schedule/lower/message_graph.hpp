@@ -19,7 +19,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A hash table of the messages of one rank, by stage, microbatch and kind. Its size depends only on the
 /// number of entries, not on these numbers.
@@ -290,7 +290,7 @@ class message_graph {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A directed pair of ranks, which one communicator can serve.
 struct rank_edge {
@@ -304,7 +304,7 @@ using edge_round = std::vector<rank_edge>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the pairs of ranks with an edge between their stages in either direction. Each pair occurs once,
 /// the lower rank first; pairs ascend. O(edges log edges). \throws stage_placement_error
@@ -362,7 +362,7 @@ inline std::vector<edge_round> edge_matchings(stage_placement const& p) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns rounds of directed pairs: each round of undirected pairs of ranks, then the same round reversed.
 /// No rank is in two edges of a round. PyTorch makes one communicator per edge.

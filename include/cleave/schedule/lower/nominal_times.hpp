@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The expected durations of passes and messages, in any one unit. The order of messages is optimised for
 /// them. It is valid and free of deadlocks for any actual durations.
@@ -25,7 +25,7 @@ struct nominal_times {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Invalid times.
 struct nominal_time_fault {

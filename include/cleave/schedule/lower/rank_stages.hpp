@@ -10,7 +10,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The stages that occur in a list, numbered from 0 in ascending order. Tables about one rank thus stay as
 /// small as its list.

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The time at which a rank waits for the reduction of a stage's gradients.
 enum class reduction_wait : std::uint8_t {
@@ -22,7 +22,7 @@ enum class reduction_wait : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a list that reduces the gradients of each stage across replicas after the last of its
 /// `microbatches` B or W passes. If that pass is in a compound, the reduction follows the whole compound.

@@ -18,7 +18,7 @@
 #include "cleave/schedule/simulate/simulate.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Stages that hold copies of the same parameters. The gradients of the copies are summed at the end of a
 /// step.
@@ -55,7 +55,7 @@ inline std::vector<tied_stages> tied_stages_of(std::span<tie const> ties) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Tied stages whose gradients cannot be summed.
 struct tied_stages_fault {
@@ -281,7 +281,7 @@ inline std::vector<tie_reduction> tie_reductions(schedule const& s, std::span<ti
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the schedule with the sums of tied gradients added. The schedule may be lowered or consist of
 /// passes only.

@@ -12,7 +12,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The way in which sends are combined with receives.
 enum class send_pairing : std::uint8_t {
@@ -26,7 +26,7 @@ enum class send_pairing : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Adds messages to the list of one rank, for `send_at_use`.
 class use_sender {
@@ -135,7 +135,7 @@ class use_sender {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a schedule with each receive right before the pass that needs it and each send right after the
 /// pass that makes its value. It also adds waits for the sends. PyTorch runs GPipe (`apart`) and 1F1B

@@ -21,7 +21,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A tournament tree that finds the rank with the earliest time; the lowest rank wins ties. Source: Knuth,
 /// The Art of Computer Programming, volume 3, 5.4.1.
@@ -244,7 +244,7 @@ class timed_sender {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a schedule with sends and receives in the order of time. Simulates all lists with the given times:
 /// each pass runs as soon as its rank is free and its inputs have arrived.

@@ -15,7 +15,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A send or a wait for a send that has no counterpart.
 struct send_wait_fault {
@@ -100,7 +100,7 @@ inline void require_send_waits(schedule const& s) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a list with a wait for each of its sends. `rank` is the number of the list in errors.
 ///

@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A rank that can never continue, and the action that waits forever.
 struct stuck_rank {

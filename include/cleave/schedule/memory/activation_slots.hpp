@@ -15,7 +15,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The cells during which a rank keeps the result of one forward pass: from its F to its B or W.
 struct pass_lifetime {
@@ -86,7 +86,7 @@ using lifetime_error = fault_error<lifetime_fault>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Finds the cells where the passes of some stages begin and end, for `pass_lifetimes` and
 /// `find_lifetime_fault`.
@@ -192,7 +192,7 @@ class lifetime_analysis {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the first reason why the passes of `stages` on this rank have no lifetimes, or nothing. O(actions
 /// log(stages)).

@@ -21,7 +21,7 @@
 #include "cleave/schedule/model/stage_cost.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A range of cells in which saved activations lie unused, so that they may leave the memory.
 struct saved_gap {
@@ -90,7 +90,7 @@ inline chosen_gaps choose_gaps(std::span<std::uint64_t const> kept, std::span<sa
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The treatment of saved activations that exceed the memory limit, between F and B or I.
 enum class saved_relief : std::uint8_t {
@@ -111,7 +111,7 @@ struct saved_activation_limit {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A cell in which a rank exceeds its limit whatever it offloads or recomputes.
 struct saved_limit_fault {
@@ -251,7 +251,7 @@ inline std::optional<saved_limit_fault> find_saved_limit_fault(schedule const& s
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Inserts OFFLOAD, RELOAD and RECOMPUTE so that no rank keeps more saved activations than its memory limit.
 ///

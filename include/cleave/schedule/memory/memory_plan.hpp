@@ -20,7 +20,7 @@
 #include "cleave/core/one_or_each.hpp"
 #include "cleave/schedule/memory/share_slots.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The free bytes of an arena that grows on demand. Free blocks are kept in lists by size, 16 lists for each
 /// power of two, so that a well-fitting block is found in O(1). This is two-level segregated fit: Masmano,
@@ -458,7 +458,7 @@ inline memory_layout place_in_memory(std::span<memory_request const> requests, s
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The content of a slot; each slot belongs to one stage and microbatch at a time.
 enum class slot_use : std::uint8_t {
@@ -475,7 +475,7 @@ enum class slot_use : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline constexpr std::array<std::string_view, 9> slot_use_names = {
     "stash",           "input",         "weight stash",      "received activation", "received gradient",
@@ -483,7 +483,7 @@ inline constexpr std::array<std::string_view, 9> slot_use_names = {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the name of a use as in messages, such as `received activation`.
 constexpr std::string_view name_of(slot_use u) { return detail::slot_use_names[static_cast<std::size_t>(u)]; }
@@ -525,7 +525,7 @@ struct memory_plan {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a memory plan cannot be used, and its place.
 struct slot_fault {
@@ -547,7 +547,7 @@ struct slot_fault {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the words for a value, such as `the input of stage 3, microbatch 1`.
 inline std::string slot_text(slot_value const& v) {
@@ -559,7 +559,7 @@ inline std::string slot_text(slot_value const& v) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The message for a fault: where it is and how to correct it.
 inline std::string describe(slot_fault const& f) {

@@ -23,7 +23,7 @@
 #include "cleave/schedule/model/stage_cost.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The time until which a stage needs its inputs from other stages.
 enum class input_use : std::uint8_t {
@@ -41,7 +41,7 @@ struct memory_plan_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown for a message or local edge of unknown size; the witness is the edge.
 using unknown_bytes_error = tagged_error<struct unknown_bytes_tag, stage_edge>;
@@ -243,7 +243,7 @@ inline rank_slots plan_rank_memory(schedule const& s, rank_id r, schedule_bytes 
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Plans the memory of every rank: saved activations, received values, sent values, and values passed between
 /// stages of the same rank. Sent values are kept until the send has completed. If the schedule has no

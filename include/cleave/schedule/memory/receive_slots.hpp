@@ -20,7 +20,7 @@
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/verify/verify_passes.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The number of values that a rank can have received and not yet released. Each vector has one entry for
 /// each rank, one for all, or none for no limit.
@@ -37,7 +37,7 @@ struct receive_slots {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A pass that needs more received values at once than its rank has slots.
 struct slot_shortage {
@@ -141,7 +141,7 @@ inline std::optional<slot_shortage> find_slot_shortage(schedule const& s, receiv
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the fewest slots with which each rank can receive the values that it uses. Precondition and
 /// complexity as for `find_slot_shortage`.

@@ -22,7 +22,7 @@
 #include "cleave/schedule/model/stage_cost.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The passes done so far on each rank, which determine the passes that can run once their messages have
 /// arrived.
@@ -72,7 +72,7 @@ class local_passes {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `send_into_slots`: the receive slots, and the times that order the messages.
 struct send_into_slots_options {
@@ -82,7 +82,7 @@ struct send_into_slots_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Simulates a schedule with finite receive slots and records its messages, for `send_into_slots`.
 class slot_sender {
@@ -263,7 +263,7 @@ class slot_sender {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Adds messages to a schedule so that no rank holds more received values than it has slots.
 ///

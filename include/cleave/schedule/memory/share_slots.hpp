@@ -10,7 +10,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A range of cells of a list during which something is kept. Both ends are included: a value that ends in a
 /// cell and a value that begins there coexist.
@@ -32,7 +32,7 @@ inline std::vector<std::uint32_t> order_of(std::span<lifetime const> all) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the indices of lifetimes ordered by end. O(lifetimes log lifetimes), and O(lifetimes) if the cells
 /// are few for each lifetime.

@@ -14,7 +14,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The kind of an action in a rank's list. Names in text are those of PyTorch's schedules. EXCHANGE and the
 /// kinds after it are cleave's own.
@@ -45,7 +45,7 @@ enum class action_kind : std::uint8_t {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline constexpr std::array<std::string_view, 22> action_names = {"",
                                                                   "F",
@@ -72,7 +72,7 @@ inline constexpr std::array<std::string_view, 22> action_names = {"",
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the name as PyTorch writes it, such as `F` or `SEND_B`. The name of an idle step is empty.
 constexpr std::string_view name_of(action_kind k) {
@@ -81,13 +81,13 @@ constexpr std::string_view name_of(action_kind k) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline constexpr stage_id no_stage{0xffffffff};
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 inline constexpr microbatch_id no_microbatch{0xffffffff};
 
@@ -110,7 +110,7 @@ constexpr bool is_compute(action_kind k) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 constexpr bool is_send(action_kind k) {
   return k == action_kind::send_activation || k == action_kind::send_gradient;
@@ -154,7 +154,7 @@ constexpr action const* overlapped_forward(std::span<action const> parts) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Calls `f(head, parts)` for each cell of a list, in order. `parts` is empty unless the cell is a compound.
 /// O(actions).
@@ -174,7 +174,7 @@ constexpr void each_action(std::span<action const> row, F f) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the kind with this name, or nothing. The match is case-sensitive; an idle step has no name.
 constexpr std::optional<action_kind> find_action_kind(std::string_view name) {
@@ -216,7 +216,7 @@ inline void append_cell_text(std::string& to, action const& head, std::span<acti
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the text of one action, such as `0F3`.
 inline std::string action_text(action const& a) {

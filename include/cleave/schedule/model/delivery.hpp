@@ -5,7 +5,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The delivery of messages from rank to rank. Messages are identified by stage, kind and microbatch.
 enum class delivery : std::uint8_t {

@@ -10,7 +10,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An action that is invalid at its position, so that tables indexed by rank, stage and microbatch have no
 /// entry for it.

@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Runs lists of actions, each in order, until all have ended or none can continue. A list that needs an
 /// event which has not happened waits for it. It is retried when the event happens.

@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Records which passes of a step are done. Precondition throughout: stages and microbatches are in range.
 class pass_marks {

@@ -14,7 +14,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An edge between stages: `to` reads outputs of `from`. Gradients flow in the opposite direction.
 struct stage_edge {
@@ -38,14 +38,14 @@ using schedule_count_error = tagged_error<struct schedule_count_tag, std::uint64
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The maximum number of actions of a schedule. It fits in memory, and in 32 bits with room to spare.
 inline constexpr std::uint64_t most_actions = std::uint64_t{1} << 30;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Rejects invalid counts before anything is allocated for them. Each count must be at least 1. Eight actions
 /// per stage and microbatch must not exceed `most_actions`. \throws schedule_count_error
@@ -72,7 +72,7 @@ constexpr void require_counts(std::uint64_t ranks, std::uint64_t stages_per_rank
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Rejects invalid counts for schedules with idle steps, which have a few idle steps per pair of ranks.
 /// \throws schedule_count_error
@@ -86,7 +86,7 @@ constexpr void require_counts_with_idle(std::uint64_t ranks, std::uint64_t stage
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the edges of a chain: stage s feeds stage s + 1, for `stages` stages from `first` on.
 constexpr std::vector<stage_edge> chain_edges(std::uint32_t stages, std::uint32_t first = 0) {
@@ -107,7 +107,7 @@ constexpr stage_placement loop_placement(std::uint32_t ranks, std::uint32_t stag
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a chain of stages placed in a zigzag. With two stages per rank, stage s is on rank s in the first
 /// half and on rank 2 ranks - 1 - s in the second. O(stages). \throws schedule_count_error
@@ -129,14 +129,14 @@ constexpr stage_placement bidirectional_placement(std::uint32_t ranks) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The order in which a chain of stages visits the ranks: round-robin, or forward and back.
 enum class map_style : std::uint8_t { loop, v };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the style with PyTorch's name for it, `loop` or `v`, or nothing.
 constexpr std::optional<map_style> find_map_style(std::string_view name) {
@@ -150,7 +150,7 @@ using map_style_error = tagged_error<struct map_style_tag, std::string>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the style called `loop` or `v`. \throws map_style_error
 inline map_style map_style_of(std::string_view name) {

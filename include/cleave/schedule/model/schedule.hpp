@@ -7,7 +7,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The actions of each rank in one step of training or inference, in order, as plain data. A schedule from a
 /// generator contains only passes. A lowered schedule also contains sends, receives and waits. Every rank
@@ -29,7 +29,7 @@ inline std::uint64_t count_actions(schedule const& s) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the numbering of the passes and messages of a schedule.
 inline step_index step_index_of(schedule const& s) {

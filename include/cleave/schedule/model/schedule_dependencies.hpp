@@ -17,7 +17,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A placement that is invalid. `at` is the index of the stage or edge at fault.
 struct stage_placement_fault {

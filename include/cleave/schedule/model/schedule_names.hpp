@@ -13,7 +13,7 @@
 #include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The schedule families that can be generated from counts.
 enum class schedule_family : std::uint8_t {
@@ -92,7 +92,7 @@ constexpr bool same_letters(std::string_view a, std::string_view b) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the family with this name in any case, or nothing.
 constexpr std::optional<schedule_family> find_schedule_family(std::string_view name) {
@@ -110,7 +110,7 @@ constexpr std::optional<pytorch_schedule> find_pytorch_schedule(std::string_view
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown for a name that is not a schedule. The witness lists the names that share half of its letters,
 /// nearest first.

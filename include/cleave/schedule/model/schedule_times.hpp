@@ -7,7 +7,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The time during which a rank is at one action of its list.
 struct time_span {
@@ -26,13 +26,13 @@ struct action_place {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline constexpr action_place no_action{};
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A schedule in time, in the unit of the costs.
 struct schedule_times {
@@ -53,7 +53,7 @@ struct schedule_times {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the idle time of rank `r` between the start of its first pass and its end.
 inline double span_bubble(schedule_times const& t, std::size_t r) {
@@ -62,7 +62,7 @@ inline double span_bubble(schedule_times const& t, std::size_t r) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the share of the total time of all ranks, from 0 to the makespan, that is not spent computing.
 /// O(ranks).

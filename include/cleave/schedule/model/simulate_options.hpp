@@ -17,7 +17,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The timing of the parts of a compound, unless the stage of its forward pass has a duration for the whole
 /// (`stage_cost::overlapped`). In all cases other ranks see its results when the whole compound is done.
@@ -61,7 +61,7 @@ struct simulate_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An invalid option.
 struct simulate_option_fault {
@@ -145,7 +145,7 @@ inline std::optional<simulate_option_fault> find_simulate_option_fault(simulate_
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The random factor of each time. It depends only on the seed and on the action or message, not on when or
 /// in which order the factors are requested.
@@ -177,7 +177,7 @@ struct kept_passes {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the maxima of both counts for each rank, counting the parts of a compound in order. An I pass
 /// frees nothing. Actions with a microbatch out of range are ignored. O(actions + ranks · microbatches).

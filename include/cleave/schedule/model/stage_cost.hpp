@@ -14,7 +14,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The duration of each action of a stage, in any one unit: per microbatch, or once for actions without one.
 struct stage_cost {
@@ -59,7 +59,7 @@ struct stage_cost {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A cost that is NaN, negative or above `longest_cost`.
 struct stage_cost_fault {
@@ -93,7 +93,7 @@ constexpr std::optional<stage_cost_fault> find_stage_cost_fault(std::span<stage_
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The bytes that the passes of a stage keep for one microbatch. With the defaults of 1, byte counts are
 /// counts of passes.
@@ -127,7 +127,7 @@ struct schedule_bytes {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Byte counts that do not fit a schedule.
 struct schedule_bytes_fault {

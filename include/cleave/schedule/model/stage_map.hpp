@@ -11,7 +11,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/placement.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A stage and its rank as given by the user, unchecked.
 struct stage_on_rank {
@@ -56,7 +56,7 @@ using stage_map_error = fault_error<stage_map_fault>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the first invalid entry, or nothing. O(stages).
 inline std::optional<stage_map_fault> find_stage_map_fault(std::span<stage_on_rank const> map,

@@ -21,7 +21,7 @@
 #include "cleave/schedule/search/step_bounds.hpp"
 #include "cleave/schedule/search/unit_row.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The boundaries of stages in a row of units: stage s has the units from place s to place s + 1 of this
 /// list.
@@ -29,7 +29,7 @@ using row_cut = std::vector<std::uint32_t>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the forward and backward time per microbatch of a stage with the units between two places.
 inline double pass_time_between(unit_row const& row, std::size_t from, std::size_t to) {
@@ -72,7 +72,7 @@ inline row_cut bottleneck_cut(unit_row const& row, std::uint32_t stages) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A training step whose stages are to be cut out of a row. Members as in `search_problem`.
 struct cut_step {
@@ -95,7 +95,7 @@ struct cut_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the problem of scheduling the step with these stages. Precondition: the row has no fault, and the
 /// cut is valid.
@@ -275,7 +275,7 @@ class cut_walk {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A cut of a row, and the schedule that was found for it.
 struct scheduled_cut {
@@ -300,7 +300,7 @@ struct joint_plan {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline bool is_faster(std::optional<scheduled_cut> const& a, std::optional<scheduled_cut> const& b) {
   return a && (!b || a->found.certificate.makespan < b->found.certificate.makespan);
@@ -308,7 +308,7 @@ inline bool is_faster(std::optional<scheduled_cut> const& a, std::optional<sched
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Finds a cut and a schedule that together minimize the time of a step within the memory limits.
 ///

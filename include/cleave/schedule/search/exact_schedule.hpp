@@ -16,7 +16,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/search/search_schedule.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A partial schedule, as a state of the exact search.
 struct exact_state {
@@ -190,7 +190,7 @@ class exact_bound {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `find_exact_schedule`.
 struct exact_options {
@@ -200,7 +200,7 @@ struct exact_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Branch and bound over the sets of passes done, for `exact_passes`.
 ///
@@ -317,7 +317,7 @@ inline exact_lists exact_passes(placed_step const& step, double below, exact_opt
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the schedule with the least makespan within the memory limits, over all placements that the step
 /// allows.

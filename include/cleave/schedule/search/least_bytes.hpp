@@ -12,7 +12,7 @@
 #include "cleave/schedule/list/backward_choice.hpp"
 #include "cleave/schedule/list/placed_step.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns for each rank the bytes that every schedule keeps there at some time, in addition to resident
 /// bytes. When the last of a rank's stages runs a microbatch, all its earlier stages still keep theirs. A
@@ -47,7 +47,7 @@ struct byte_shortage {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the rank with the largest shortage, or nothing. O(stages * (stages + edges)).
 inline std::optional<byte_shortage> find_byte_shortage(placed_step const& step, backward_choice form) {
@@ -64,7 +64,7 @@ inline std::optional<byte_shortage> find_byte_shortage(placed_step const& step, 
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown if no schedule fits within the memory limits. The witness is the rank with the largest shortage, on
 /// the placement where that shortage is smallest.

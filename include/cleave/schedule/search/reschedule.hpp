@@ -14,7 +14,7 @@
 #include "cleave/schedule/simulate/simulate.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The result of `reschedule`.
 struct rescheduled {

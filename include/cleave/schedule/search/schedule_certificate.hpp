@@ -10,7 +10,7 @@
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "cleave/schedule/search/step_bounds.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The proven facts about a schedule that was found for a step. Times are those of `simulate`;
 /// `schedule_faults` has found no fault.

@@ -18,7 +18,7 @@
 #include "cleave/schedule/simulate/simulate.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `search_schedule`.
 struct search_options {
@@ -30,7 +30,7 @@ struct search_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the placements on which every rank has enough memory.
 /// \throws search_error, schedule_count_error
@@ -112,7 +112,7 @@ inline void note_beginning(schedule_candidate const& first,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Searches for a short schedule of a step that fits within the memory limits.
 ///

@@ -11,7 +11,7 @@
 #include "cleave/schedule/list/backward_choice.hpp"
 #include "cleave/schedule/list/placed_step.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 enum class relaxed_memory : std::uint8_t { unlimited, capped };
 
@@ -238,7 +238,7 @@ inline double one_machine_bound(std::vector<one_machine_job> jobs) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Lower bounds on the makespan of a placed step, each for a different reason.
 struct step_bounds {
@@ -270,7 +270,7 @@ inline double work_of(detail::placed_step const& step, std::size_t rank, backwar
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a bound from one rank: it runs its passes one at a time, each with its head and tail.
 inline double busy_bound(placed_step const& step, std::size_t rank, backward_choice form,

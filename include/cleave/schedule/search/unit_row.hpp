@@ -10,7 +10,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A sequence of units that can be cut into stages, each after its predecessors, such as the nodes of a graph
 /// in topological order. Place i lies before unit i, so there is one more place than units. All lists except
@@ -26,7 +26,7 @@ struct unit_row {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The reason why a row is invalid.
 struct unit_row_fault {

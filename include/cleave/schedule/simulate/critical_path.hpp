@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_times.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An action on a critical path.
 struct critical_step {
@@ -25,7 +25,7 @@ struct critical_step {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the first of the actions that end last, or `no_action`.
 inline action_place last_action(schedule const& s, schedule_times const& t) {
@@ -42,7 +42,7 @@ inline action_place last_action(schedule const& s, schedule_times const& t) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a critical path: the actions that determine the makespan, from the first action to the one that
 /// ends last.

@@ -18,7 +18,7 @@
 #include "cleave/schedule/model/schedule_times.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The bytes that a rank keeps from `time` to the next step.
 struct memory_step {
@@ -30,7 +30,7 @@ struct memory_step {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Computes the memory of each rank over time, for `memory_over_time`.
 class memory_analysis {
@@ -185,7 +185,7 @@ class memory_analysis {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the memory of each rank over time, as ascending steps.
 ///

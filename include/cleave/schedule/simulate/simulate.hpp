@@ -23,7 +23,7 @@
 #include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/verify/wait_report.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A time from which something can be used, and the action that determines it.
 struct time_point {
@@ -587,14 +587,14 @@ class simulated_waits {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Thrown if a schedule deadlocks. The witness is the deadlock.
 using deadlock_error = tagged_error<struct deadlock_tag, deadlock>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Checks the options. \throws stage_cost_error, simulate_option_error
 inline void require_simulate_options(simulate_options const& o, stage_placement const& p) {
@@ -604,7 +604,7 @@ inline void require_simulate_options(simulate_options const& o, stage_placement 
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns where ranks deadlock when a schedule is simulated, or nothing if all ranks finish.
 ///

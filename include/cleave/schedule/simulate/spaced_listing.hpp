@@ -12,7 +12,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/simulate/simulate.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the schedule with an idle step for each unit of time in which a rank waits, as PyTorch spaces its
 /// lists.

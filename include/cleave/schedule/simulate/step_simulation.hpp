@@ -16,7 +16,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/simulate/step_walk.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The step in which each action is done, if every action takes one step.
 struct schedule_steps {
@@ -57,7 +57,7 @@ inline std::string describe(step_fault const& f) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a schedule does not finish in steps. The witness is the fault.
 using step_error = fault_error<step_fault>;
@@ -73,7 +73,7 @@ inline std::optional<step_fault> find_fault_of(step_walk& walk) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the reason why `simulate_steps` refuses a schedule, or nothing. O(actions).
 /// \throws invalid_action_error, stage_placement_error, schedule_count_error

@@ -13,13 +13,13 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 inline constexpr std::uint32_t no_step = 0xffffffff;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An action and its place.
 struct step_place {
@@ -32,7 +32,7 @@ struct step_place {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Runs lists in steps, for `simulate_steps`. Step n consists of turns 2 n and 2 n + 1. In each turn, the
 /// ranks are asked in ascending order.

@@ -14,7 +14,7 @@
 #include "cleave/core/printable.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options of `grid_text`.
 struct grid_options {
@@ -66,7 +66,7 @@ using layer_layout = std::vector<std::vector<layer_kind>>;
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A text that is not a layout, or a layout that is not a model.
 struct layer_layout_fault {
@@ -179,7 +179,7 @@ class layout_expander {
 };
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads Megatron-LM's `--pipeline-model-parallel-layout`, such as `Et*3|(tt|)*29,m|L`. Letters are layers,
 /// and | ends a stage. `*n` repeats a letter or a group in parentheses. Commas are ignored.
@@ -230,7 +230,7 @@ inline std::vector<std::uint32_t> layers_of_stages(layer_layout const& layout,
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the reason why a layout is not a model with `layers` decoder layers on `ranks` ranks, placed
 /// round-robin, or nothing. O(layers). Precondition: `ranks` is not 0.
@@ -285,7 +285,7 @@ using parts_error = fault_error<parts_fault>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads the `parts` of DeepSpeed's PipelineModule, such as `[0, 3, 7]`. Stage s has the layers from bound s
 /// up to, but not including, bound s + 1. Brackets may be omitted. A stage may be empty. O(size of the text).

@@ -15,7 +15,7 @@
 
 /// The texts in which frameworks take the layers of each stage: vLLM, llama.cpp and torchtitan. Those of
 /// Megatron-LM and DeepSpeed are in `layer_layout.hpp`.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A text that is not a plan of layers.
 struct layer_plan_fault {
@@ -151,7 +151,7 @@ class module_list_reader {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads vLLM's `VLLM_PP_LAYER_PARTITION`, such as `8,9,9,6`: the number of layers of each stage. A stage may
 /// have none. O(size of the text).

@@ -12,7 +12,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/text/schedule_csv.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the lists as a schedule of a chain of stages, without any check. `schedule_faults` reports its
 /// faults.

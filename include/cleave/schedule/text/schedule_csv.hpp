@@ -17,7 +17,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The treatment of text after an action, as in `1F0junk`. PyTorch ignores it.
 enum class trailing_text : std::uint8_t { refused, ignored };
@@ -137,7 +137,7 @@ inline std::vector<action> read_cell(std::string_view cell, trailing_text traili
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads a list from text: cells separated by commas. An empty text is an empty list. `row` is the number of
 /// the list in an error. O(size of the text). \throws cell_error
@@ -167,7 +167,7 @@ struct row_counts {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A reason why lists are not a schedule, and its place.
 struct row_fault {
@@ -293,7 +293,7 @@ inline std::optional<row_fault> find_row_fault(std::span<std::vector<action> con
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the lists, one per rank, as a schedule of a chain of stages. Each stage is placed on the rank
 /// whose list has its actions. O(actions). \throws row_error
@@ -311,7 +311,7 @@ inline schedule schedule_from_rows(std::vector<std::vector<action>> rows,
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the format with PyTorch's name for it, `compute_only` or `compute_comms`, or nothing.
 constexpr std::optional<row_contents> find_csv_format(std::string_view name) {
@@ -402,7 +402,7 @@ class csv_rows_reader {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Reads the lists from CSV: one line per rank, a blank line for an empty list. O(size of the text).
 /// \throws cell_error with the row and column of the cell that is not an action

@@ -22,7 +22,7 @@
 #include "cleave/schedule/verify/detail/rank_channels.hpp"
 #include "cleave/schedule/verify/wait_report.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the end (one past the last) of the group of actions that begin together with action `i` of a list.
 /// For the head of a compound of messages, these are its parts. Precondition: `i` is not one of these parts.
@@ -519,7 +519,7 @@ class wait_analysis {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns where a schedule deadlocks if every rank runs its list in order under the given delivery rules.
 /// Returns nothing if all ranks finish.

@@ -17,7 +17,7 @@
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "cleave/schedule/verify/verify.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The way in which `deadlock_fixer` runs messages.
 enum class fix_messages : std::uint8_t {
@@ -280,7 +280,7 @@ class deadlock_fixer {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An action that is now further ahead in the list of its rank.
 struct moved_action {
@@ -305,7 +305,7 @@ struct deadlock_free_order {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Builds the lists with some of the moves carried out, for `find_deadlock_fix`.
 class moved_lists {
@@ -390,7 +390,7 @@ inline constexpr std::uint64_t max_fix_work = std::uint64_t{1} << 26;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the schedule in an order that finishes under these rules, or nothing if an action waits for an
 /// event that never happens. A schedule that already finishes is returned unchanged.
@@ -423,14 +423,14 @@ inline std::optional<deadlock_free_order> find_deadlock_fix(schedule const& s,
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if no order of the actions avoids a deadlock. The witness is the deadlock.
 using deadlock_fix_error = tagged_error<struct deadlock_fix_tag, deadlock>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the same as `find_deadlock_fix`.
 /// \throws deadlock_fix_error if no order finishes, and as `find_deadlock_fix`

@@ -12,7 +12,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A fault of a schedule and its place.
 struct schedule_fault {
@@ -115,7 +115,7 @@ inline std::string wait_text(std::vector<waiting_action> const& waits) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the part of the message that follows the place.
 inline std::string fault_sentence(schedule_fault const& f) {
@@ -189,7 +189,7 @@ inline std::string fault_sentence(schedule_fault const& f) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a sentence that names the fault, its place and a remedy.
 inline std::string describe(schedule_fault const& f) {

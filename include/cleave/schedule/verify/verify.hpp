@@ -20,7 +20,7 @@
 #include "cleave/schedule/verify/schedule_fault.hpp"
 #include "cleave/schedule/verify/verify_passes.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Finds actions that run too early on their own rank, and messages with a missing end.
 class event_analysis {
@@ -285,7 +285,7 @@ inline std::optional<channel_mismatch> find_channel_mismatch(schedule const& s) 
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The way in which a receive finds its send.
 enum class message_matching : std::uint8_t {
@@ -307,7 +307,7 @@ struct verify_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Reports actions whose stage, microbatch, edge or compound does not exist, or whose stage is on another
 /// rank.
@@ -348,7 +348,7 @@ inline void report_deadlock(schedule const& s, delivery_rules const& rules, faul
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns all faults of a schedule, with or without messages. The result is empty if the schedule can run
 /// under the options. Waits for sends are required only if there are any. Unshards are required only for
@@ -385,7 +385,7 @@ inline std::optional<schedule_fault> find_schedule_fault(schedule const& s, veri
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a schedule cannot run. The witness is the first fault.
 using schedule_error = fault_error<schedule_fault>;

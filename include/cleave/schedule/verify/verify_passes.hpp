@@ -12,7 +12,7 @@
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 #include "cleave/schedule/verify/detail/fault_list.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The passes that each stage must do for each microbatch.
 enum class expected_passes : std::uint8_t { forward_and_backward, forward_alone };
@@ -27,7 +27,7 @@ inline expected_passes passes_of(schedule const& s) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Finds passes that are not done exactly once.
 class pass_analysis {

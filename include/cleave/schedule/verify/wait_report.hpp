@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/list_runner.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// An action that cannot begin, and the action it waits for.
 struct waiting_action {
@@ -48,7 +48,7 @@ inline std::string describe(deadlock const& d) {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A wait of a list, and the list that must still do the awaited action.
 struct list_wait {

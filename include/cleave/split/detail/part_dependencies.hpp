@@ -17,7 +17,7 @@
 #include "cleave/partition/model/validity.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Counts the dependencies between parts while nodes move, and keeps a topological order of the parts.
 template <std::unsigned_integral Index>

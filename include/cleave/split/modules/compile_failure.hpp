@@ -20,7 +20,7 @@
 #include "cleave/split/modules/split_module.hpp"
 
 /// Options and reports for pieces whose compiler throws.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The treatment of a piece whose compiler throws.
 /// - `raise`: `compile_error` ends the run; the next run tries the piece again
@@ -58,7 +58,7 @@ struct piece_report {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Neighbouring calls of a piece as a graph that returns a tuple. Inputs and outputs are nodes of the piece.
 struct piece_slice {

@@ -33,7 +33,7 @@
 /// compiled. Two parts are isomorphic if they have the same nodes in the same order, corresponding nodes read
 /// corresponding values, and their outputs correspond in order. The order of nodes counts because nothing
 /// else orders writes in place.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The classes of isomorphic parts.
 struct isomorphism {
@@ -48,7 +48,7 @@ struct isomorphism {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Groups parts into classes. Each part is given as a list of numbers that describes it. Lists with equal
 /// hashes are compared in full.
@@ -129,7 +129,7 @@ isomorphism isomorphic_stages(basic_snapshot_arrays<Index> const& s, basic_plan<
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The keys of a module_graph's nodes and attributes, as text. Pieces are isomorphic only if these keys are
 /// equal, in addition to structure and targets. To change a key, derive from this class and hide the member.
@@ -179,7 +179,7 @@ struct piece_keys {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes a graph, and the graphs inside it, as numbers. Used by `isomorphic_pieces`.
 template <class Keys>
@@ -243,7 +243,7 @@ class graph_numbers {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns which pieces of `r` are isomorphic by `keys`. Names of nodes and inputs do not count. Expected
 /// O(size of the pieces).
@@ -271,7 +271,7 @@ struct compile_request {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The type that `Compile` returns for a piece. It is called as `c(arguments, holds)` or `c(arguments)`.
 /// `arguments` is a span of values, and `holds` has the original paths of the piece's attributes. The call
@@ -666,7 +666,7 @@ class compiled_split {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the pieces of `split`, each to be compiled when it first runs, with its arguments as examples.
 /// `same`, unless it is empty, says which pieces are isomorphic and may share a compiled form. `options`

@@ -23,7 +23,7 @@
 #include "cleave/split/make_plan.hpp"
 #include "cleave/split/modules/module_builder.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// One piece of a graph in which groups of nodes are fused. Nodes and values are positions in the original.
 struct fused_piece {
@@ -235,7 +235,7 @@ class module_node_graph {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The order of the inputs of a piece.
 /// - `first_use`: as its nodes first read them
@@ -252,14 +252,14 @@ struct fuse_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a group cannot become a piece. The witness is the nodes concerned.
 using fuse_error = tagged_error<struct fuse_tag, std::vector<module_graph::position>>;
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A module_graph in which groups of nodes are pieces, and a description of each piece.
 struct fused_graph {
@@ -274,7 +274,7 @@ struct fused_graph {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the groups as a partition of `module_node_graph`. Each other node is a part of its own.
 /// \throws fuse_error if a group has a placeholder, the output or a node that `g` lacks, or a node is in
@@ -356,7 +356,7 @@ void arrange(module_graph const& g, Snapshot const& s, stage_plan& stage,
 }
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Makes each group of `g` one piece, which the outer graph calls where the last node of the group was. Nodes
 /// that would then run too early move behind what they need; no others move.

@@ -11,7 +11,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes the nodes of pieces in place of their calls. Used by `inline_pieces`.
 class piece_inliner {

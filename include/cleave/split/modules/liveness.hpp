@@ -18,7 +18,7 @@
 /// The liveness of values in a chain of stages, where each stage receives only from the one before it. A
 /// value that a later stage needs travels through all stages between. Values are identified by their
 /// producers, never by their names.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A value between stages: an input, the result of a stage, or an element of another such value.
 struct live_value {
@@ -53,7 +53,7 @@ struct liveness_table {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a node of an outer graph is neither a stage nor the access of an element by a constant key. The
 /// witness is the node.
@@ -182,7 +182,7 @@ class liveness_maker {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns the liveness of the values of `outer`, whose called modules are the stages, in their order. State
 /// that the graph returns is not sent. Expected O(V + E + size of the table).

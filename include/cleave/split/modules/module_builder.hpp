@@ -16,7 +16,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The name of a copied node: derived from its target, or that of the original if the name is still free.
 enum class node_naming : std::uint8_t { from_target, original };
@@ -38,7 +38,7 @@ struct module_builder_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a call or an attribute names a path that its graph has not registered. The witness is the node.
 class missing_target_error : public witness_error<module_graph::position> {

@@ -13,7 +13,7 @@
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The symbols that a piece receives together with a value whose shape has them.
 /// - `closed`: all of them; a symbol that no node binds is an error
@@ -28,7 +28,7 @@ enum class tensor_holding : std::uint8_t { passed, held };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The node that binds each symbol of a graph: the first node that is that symbol.
 class symbol_binders {
@@ -63,7 +63,7 @@ class symbol_binders {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// A view of a module_graph as split_module cuts it. Its nodes are those that have a part. Module attributes
 /// without a part are state, and so are tensor attributes if pieces hold them; otherwise these are inputs.

@@ -15,7 +15,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/split/modules/module_builder.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The place where the outer graph reads attributes.
 /// - `front`: all at its front, also unused ones
@@ -38,7 +38,7 @@ struct module_piece {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes the outer graph of a split.
 class outer_builder {

@@ -15,7 +15,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/partition/named/cut_points.hpp"
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The order in which a level reads its state: by first use, or, at the root, in reverse as torch.export has
 /// it.
@@ -29,7 +29,7 @@ struct outline_options {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Rebuilds the modules around the nodes of a flat graph. Used by `outlined`. A *frame* is one call of a
 /// module: consecutive nodes that are inside it. Values are positions in the flat graph.
@@ -328,7 +328,7 @@ class outliner {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns a stage as a tree of modules. The nodes inside each call of a module become the body of that
 /// module, which is called in their place.

@@ -15,7 +15,7 @@
 #include "cleave/partition/model/model_parameters.hpp"
 #include "cleave/split/modules/split_module.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a call is in no bucket or in two, or a bucket has a position that the graph lacks. The witness
 /// is the position.
@@ -38,7 +38,7 @@ inline std::optional<module_graph::position> find_misplaced_call(module_graph co
 
 }  // namespace cleave::detail
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns why the calls of a bucket are a piece: `gradient bucket of 12 bytes: a_weight, a_bias and 3 more`.
 inline std::string reason_of_bucket(module_bucket const& bucket) {
@@ -51,7 +51,7 @@ inline std::string reason_of_bucket(module_bucket const& bucket) {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The buckets of a module_graph and the pieces made of them. A bucket with get_attr nodes only is no piece,
 /// since attributes are passed to the pieces that read them.

@@ -24,7 +24,7 @@
 #include "cleave/split/modules/outer_builder.hpp"
 #include "cleave/split/modules/split_module.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a node's tag is not in the list of tags, or the list has a tag twice. The witness is the tag.
 using tag_error = tagged_error<struct tag_tag, std::string>;
@@ -101,7 +101,7 @@ partition assign_tags(module_graph const& g, F& tag_of, std::vector<std::string>
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Cuts `g` by tags as torch.fx's split_by_tags does. The calls with one tag are one piece, whose path is the
 /// tag. Pieces run in the order of `tags`. A tag without calls gives a piece that returns the empty tuple.

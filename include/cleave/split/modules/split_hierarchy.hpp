@@ -22,7 +22,7 @@
 #include "cleave/split/modules/module_builder.hpp"
 #include "cleave/split/modules/split_module.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the tokens [begin, end) of the element under `key` of `a`, a list, tuple or dict. Returns nothing
 /// if there is no such element. O(size of a).
@@ -77,7 +77,7 @@ enum class unread_work : std::uint8_t { kept, dropped };
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The stage that takes an element out of a tuple, list or dict that another stage makes.
 /// - `by_maker`: the stage that makes it, so that only the elements needed are sent
@@ -86,7 +86,7 @@ enum class element_reading : std::uint8_t { by_maker, by_reader };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The origin of a node in an opened level: a node of one of the user's levels, a piece, or the access of an
 /// element of a piece's result.
@@ -476,7 +476,7 @@ inline std::vector<std::vector<std::uint32_t>> piece_numbers(hierarchical_cut co
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Options for the cuts of a tree of modules and for opening its levels.
 struct split_hierarchy_options {
@@ -507,7 +507,7 @@ struct split_hierarchy_result {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Splits the levels of a cut, the inner ones first. Used by `split_hierarchy`.
 class hierarchy_splitter {
@@ -710,7 +710,7 @@ class hierarchy_splitter {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Cuts `root` after each call that one of `cuts` names, level by level, into a flat list of stages, as Slapo
 /// does.

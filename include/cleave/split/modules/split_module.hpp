@@ -31,7 +31,7 @@
 #include "cleave/split/split_with_scopes.hpp"
 
 /// Errors of cutting a module_graph by a callback.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if the callback has no answer for a node. The witness is the node.
 class unassigned_node_error : public witness_error<module_graph::position> {
@@ -76,7 +76,7 @@ class unbound_symbol_error : public witness_error<std::pair<module_graph::positi
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The attributes that belong to a part.
 /// - `passed`: none; attributes are passed to the pieces that read them
@@ -98,7 +98,7 @@ enum class part_numbers : std::uint8_t { any, ascending };
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The answers of a callback for a module_graph.
 struct module_parts {
@@ -227,7 +227,7 @@ class callback_assigner {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The treatment of parts that, in order of first appearance, would run before a part on which they depend.
 /// `preferred` takes another order, `required` throws.
@@ -272,7 +272,7 @@ struct split_module_result {
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Lists the dependencies between pieces, each list in the order in which the graph first shows it. Expected
 /// O(V + E).
@@ -424,7 +424,7 @@ inline std::vector<std::uint32_t> priorities(module_parts const& parts,
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Cuts `g` by a callback, as torch.fx's split_module does. The calls for which `part_of(node)` returns the
 /// same label form one piece, and the outer graph calls the pieces. Each call runs under the state of

@@ -14,7 +14,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/split/modules/liveness.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Writes one stage together with the values that it receives and sends. Used by `wrapped_stage`.
 class stage_wrapper {
@@ -98,7 +98,7 @@ class stage_wrapper {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns stage `k` of `outer` as a graph for runtimes in which a stage receives only from the one before
 /// it.
@@ -115,7 +115,7 @@ inline module_graph wrapped_stage(module_graph const& outer, liveness_table cons
 
 }  // namespace cleave
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Evaluates the stages of `outer` one after another, each wrapped, and returns the result of the last.
 /// `channel(k, sent)` carries the tuple that stage `k` sends to the next stage, and returns its elements as a

@@ -22,7 +22,7 @@
 #include "cleave/split/state/state_assignment.hpp"
 #include "cleave/split/state/tensor_classes.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The modules of the model that a stage has: the root, the modules around its nodes, the owners of the names
 /// that it reads, and all modules around these. Stages are entered one after another.
@@ -324,7 +324,7 @@ std::optional<state_fault> find_state_fault(basic_snapshot_arrays<Index> const& 
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Assigns each tensor of a model to the stages of `p`, a plan of `s`, that read it. A stage holds a tensor
 /// once, under the names that the stage uses. The first stage that reads a sent tensor owns it. The last

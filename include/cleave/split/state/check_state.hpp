@@ -20,7 +20,7 @@
 #include "cleave/split/state/state_assignment.hpp"
 #include "cleave/split/state/tensor_classes.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Finds the faults of a state assignment without using the code that makes one. Used by `state_faults`.
 template <std::unsigned_integral Index>
@@ -143,7 +143,7 @@ class assignment_checker {
 
 }  // namespace cleave::detail
 
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// Returns all faults of `placed`, an assignment of the model `m` to the stages of `p`. It finds writes that
 /// other stages miss, copies without a tie, and reads of state that is absent. It also finds state that a

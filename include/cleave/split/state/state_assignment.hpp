@@ -17,7 +17,7 @@
 #include "cleave/graph/csr.hpp"
 
 /// The assignment of a model's parameters and buffers to the stages of its cut graph, as plain data.
-namespace cleave {
+namespace cleave::inline v0_2 {
 
 /// The kind of a registered tensor. Parameters and buffers are saved with the model, except for unsaved
 /// buffers. A constant is not state: each stage that reads one has it.

@@ -14,7 +14,7 @@
 #include "cleave/graph/numbering.hpp"
 #include "cleave/split/state/state_assignment.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The tensors of a model, grouped by memory. Names that share memory form one class, numbered by the first
 /// registration of its names. Expected O(size of all names).

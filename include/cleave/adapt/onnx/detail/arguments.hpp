@@ -15,7 +15,7 @@
 #include "cleave/adapt/onnx/detail/numbers.hpp"
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the whole number in an attribute, or `otherwise` if the node lacks the attribute.
 inline std::int64_t onnx_whole_attribute(::onnx::NodeProto const& n, std::string_view name,

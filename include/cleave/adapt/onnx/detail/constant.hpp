@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if `n` has this operator of ONNX's own domain.
 inline bool is_onnx_operator(::onnx::NodeProto const& n, std::string_view op_type) {

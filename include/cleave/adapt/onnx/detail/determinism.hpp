@@ -16,7 +16,7 @@
 #include "cleave/adapt/onnx/detail/functions.hpp"
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns true if the tensor is a single boolean with the value false.
 inline bool is_onnx_false(::onnx::TensorProto const& t) {

@@ -21,7 +21,7 @@
 #include "cleave/formats/files/durable_file.hpp"
 
 /// Weights of a model that are in files of their own, as external data of ONNX.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `f` with each tensor of a model that may have external data: initializers and attributes, also in
 /// bodies and functions. No recursion.

@@ -9,7 +9,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The rule by which floating-point operations follow from shapes. A multiply-add counts as two.
 enum class onnx_rule : std::uint8_t {

@@ -21,7 +21,7 @@
 #include "cleave/adapt/onnx/detail/numbers.hpp"
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Evaluates the shape arithmetic that exporters write (Shape, Gather, Concat, Where, …), as far as it does
 /// not depend on data of a run. What this class does not know for certain stays unknown: overflows, divisions

@@ -12,7 +12,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls `visit` for each node of `nodes` and of all bodies in their attributes. Without recursion, in
 /// unspecified order.

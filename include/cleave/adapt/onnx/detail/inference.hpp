@@ -26,7 +26,7 @@
 #include "cleave/adapt/onnx/detail/shape_rules.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Infers the types of all values of a model: of each node once, in order, with the numbers that shapes are
 /// computed from. Nodes must be in topological order.

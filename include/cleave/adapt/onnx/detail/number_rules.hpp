@@ -11,7 +11,7 @@
 #include "cleave/adapt/onnx/detail/numbers.hpp"
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The arithmetic of single numbers. A result that could overflow, or whose operator is not defined for its
 /// operands, is unknown.

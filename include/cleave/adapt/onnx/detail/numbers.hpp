@@ -17,7 +17,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A number that a model computes, as far as it is known before a run. A whole number or truth value lies
 /// between `low` and `high`.

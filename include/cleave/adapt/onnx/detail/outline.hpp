@@ -20,7 +20,7 @@
 #include "cleave/adapt/onnx/own_process.hpp"
 #include "cleave/adapt/onnx/shape.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a copy of a model for inference. Initializers above `heavy` bytes are dropped, since shapes do not
 /// depend on their data. So are defaults that the caller may override (from IR version 4 on), whose data says

@@ -15,7 +15,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/order.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A graph of an ONNX model and all its bodies in numbered form: the names that are read are resolved to
 /// values.

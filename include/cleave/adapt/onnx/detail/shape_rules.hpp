@@ -20,7 +20,7 @@
 #include "cleave/adapt/onnx/detail/numbers.hpp"
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The rules for the shapes of operators whose results depend on numbers, and of operators that libonnx lacks
 /// or knows only in older versions. A result that a rule cannot know stays open, with an upper bound if there

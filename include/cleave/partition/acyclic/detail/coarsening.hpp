@@ -14,7 +14,7 @@
 #include "cleave/partition/acyclic/level.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The constraints of clustering: a weight limit and, optionally, parts that clusters must not cross.
 struct acyclic_cluster_rules {

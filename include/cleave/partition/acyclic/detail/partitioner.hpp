@@ -30,7 +30,7 @@
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The moves of one refinement pass, in order, so that the last ones can be undone. Each unit moves at most
 /// once.

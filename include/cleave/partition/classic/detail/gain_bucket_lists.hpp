@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Sentinel for no node.
 inline constexpr std::uint32_t no_node = 0xffffffff;

@@ -15,7 +15,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An undirected graph with integer weights, the working copy of the classic methods. Each edge is stored at
 /// both ends, and there are no self-loops. The sums of all weights fit in 64 bits.

@@ -8,7 +8,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A set of small integers as a bit vector.
 class bit_row {

@@ -23,7 +23,7 @@
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns for each unit the set of all its direct and indirect predecessors. O(units (units + edges) / 64).
 template <std::unsigned_integral Index>

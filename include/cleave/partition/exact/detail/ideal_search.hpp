@@ -15,7 +15,7 @@
 #include "cleave/partition/exact/detail/ideal_task.hpp"
 #include "cleave/partition/exact/detail/step_limit.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The states of the device assignment: the number of devices used, or, if the order is free, the number used
 /// of each class.

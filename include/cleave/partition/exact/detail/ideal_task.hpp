@@ -11,7 +11,7 @@
 #include "cleave/graph/csr.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A class of identical devices.
 struct device_class {

@@ -5,7 +5,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The budget of a search: steps, which are machine-independent, and seconds, which are not.
 class step_limit {

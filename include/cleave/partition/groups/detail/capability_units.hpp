@@ -13,7 +13,7 @@
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The units that groups are made of, in topological order. Supported units may be in a group.
 template <std::unsigned_integral Index>

@@ -18,7 +18,7 @@
 #include "cleave/partition/kway/detail/refinement.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A bipartition: the side of each node, with the weight and limit of each side.
 struct two_sides {

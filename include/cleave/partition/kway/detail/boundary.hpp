@@ -7,7 +7,7 @@
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The boundary nodes, which refinement visits: nodes with a neighbour in another part, and nodes that moves
 /// have touched.

@@ -10,7 +10,7 @@
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/task.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A graph that approximates a hypergraph. Each small net becomes a clique, and each large net a ring with
 /// chords. The edges of a net share its weight. Hadley, Mark, Vannelli, 1992 (cliques).

@@ -10,7 +10,7 @@
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The clusters of a level. Each becomes one node of the coarser level. Clusters are numbered by their first
 /// members, so that neighbours in memory remain neighbours.

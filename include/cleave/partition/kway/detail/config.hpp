@@ -7,7 +7,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Effort spent on one bisection of a small graph.
 struct bisection_config {

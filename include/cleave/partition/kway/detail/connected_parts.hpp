@@ -10,7 +10,7 @@
 
 #include "cleave/partition/kway/detail/level.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Makes parts connected: in each component of the graph, the nodes of a part become one piece. Fixed nodes
 /// stay, so a part may keep the pieces that they are in. Weight limits are kept where that is possible with

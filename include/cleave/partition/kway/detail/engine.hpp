@@ -19,7 +19,7 @@
 #include "cleave/partition/kway/detail/team.hpp"
 #include "cleave/partition/kway/options.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Brings parts within their limits where possible, and fills empty parts.
 inline void finish_parts(weighted_view const& g, partitioned_level& p,

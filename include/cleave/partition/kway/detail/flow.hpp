@@ -14,7 +14,7 @@
 #include "cleave/partition/kway/detail/refinement.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A flow network with a cut that may be moved. The source side belongs to one part and the sink side to the
 /// other.

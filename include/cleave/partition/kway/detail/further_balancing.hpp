@@ -9,7 +9,7 @@
 #include "cleave/partition/kway/detail/boundary.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Brings parts within the limits of several weights.
 class further_balancing {

@@ -6,7 +6,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The limits of several node weights, the same on all levels. If nodes have several weights, the engine
 /// treats all of them as further weights. Its main weight is then their sum, each relative to its total.

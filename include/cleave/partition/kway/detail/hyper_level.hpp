@@ -9,7 +9,7 @@
 #include "cleave/core/random.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A hypergraph with integer weights, stored in both directions. Each net has at least two different pins.
 struct hyper_level {

@@ -19,7 +19,7 @@
 #include "cleave/partition/kway/hypergraph_options.hpp"
 #include "cleave/partition/kway/options.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Effort of the partitioner of hypergraphs.
 struct hyper_config {

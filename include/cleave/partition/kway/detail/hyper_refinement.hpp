@@ -13,7 +13,7 @@
 #include "cleave/partition/kway/detail/refinement.hpp"
 #include "cleave/partition/kway/hypergraph_options.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The number of pins that each net has in each part. A net with fewer pins than parts lists only the parts
 /// that it has, so the memory is at most twice that of the pins.

@@ -12,7 +12,7 @@
 #include "cleave/partition/kway/detail/refinement.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Refines by Jet: moves many nodes at once while ignoring weight limits, then rebalances, and returns to the
 /// best state seen. A node with negative gain may move if the moves of nodes with higher gain make up for it.

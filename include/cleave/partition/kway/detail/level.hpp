@@ -14,7 +14,7 @@
 #include "cleave/partition/kway/detail/further_weights.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An array of uninitialized or zeroed elements. Pages that are never touched cost nothing, so callers may
 /// ask for an upper bound of the size.

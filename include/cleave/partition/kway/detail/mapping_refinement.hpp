@@ -9,7 +9,7 @@
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/machine.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The distances of a machine: from a table if it is small enough.
 class distance_lookup {

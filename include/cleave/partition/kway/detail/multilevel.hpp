@@ -18,7 +18,7 @@
 #include "cleave/partition/kway/detail/team.hpp"
 #include "cleave/partition/kway/options.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Refines a level by all methods of the configuration. Returns the decrease of the cut.
 inline std::int64_t refine_parts(weighted_view const& g, partitioned_level& p,

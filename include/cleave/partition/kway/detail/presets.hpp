@@ -6,7 +6,7 @@
 #include "cleave/partition/kway/detail/config.hpp"
 #include "cleave/partition/kway/options.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the effort for nodes with several weights. Bisections differ more in their cuts then, so that more
 /// of them compete; parts grown from centres hardly ever keep all limits.

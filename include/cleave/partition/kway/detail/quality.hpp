@@ -16,7 +16,7 @@
 #include "cleave/partition/kway/detail/team.hpp"
 #include "cleave/partition/kway/options.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Makes several multilevel partitions and combines the best one with each of the others. To combine two, it
 /// coarsens only within the intersections of their parts and refines on the way back. At the end, flow

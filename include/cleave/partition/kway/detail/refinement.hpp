@@ -16,7 +16,7 @@
 #include "cleave/partition/kway/detail/level.hpp"
 #include "cleave/partition/kway/detail/team.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A bucket priority queue of nodes by gain, last in first out within a bucket. Gains of absolute value below
 /// 32 have a bucket each; larger ones share one with gains within 6 %. Weights may therefore be arbitrary,

@@ -10,7 +10,7 @@
 #include "cleave/core/random.hpp"
 #include "cleave/partition/kway/detail/level.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The transition weights of a lazy random walk. In each step, a node keeps a fifth of its amount and takes
 /// the rest from its neighbours, in proportion to edge weights. Weights are fixed-point with `one` for 1, so

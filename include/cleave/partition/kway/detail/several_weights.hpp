@@ -11,7 +11,7 @@
 #include "cleave/partition/kway/detail/task.hpp"
 #include "cleave/partition/kway/options.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns the unit in which the weights become integers: 1 if all are whole and their sum is below 2^62.
 inline fixed_point unit_of(std::vector<double> const& weights) {

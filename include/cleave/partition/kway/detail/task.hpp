@@ -19,7 +19,7 @@
 #include "cleave/partition/kway/options.hpp"
 #include "cleave/partition/model/partition.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a graph has more nodes than 32 bits can number, or is too large for another reason.
 class kway_size_error : public error {

@@ -10,7 +10,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A number of threads that work on independent pieces. A piece must not depend on another piece, or on the
 /// thread that runs it. The result is then the same for any number of threads.

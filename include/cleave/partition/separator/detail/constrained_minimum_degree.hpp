@@ -8,7 +8,7 @@
 
 #include "cleave/partition/separator/detail/plain_graph.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Orders a graph by approximate minimum degree within given blocks: all nodes of a block come before those
 /// of the next. Nodes of later blocks count in the degrees, so the order in a block respects its border.

@@ -11,7 +11,7 @@
 #include "cleave/partition/separator/detail/plain_graph.hpp"
 #include "cleave/partition/separator/detail/separation.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Groups nodes with equal closed neighbourhoods, which any order may keep together. Returns the group of
 /// each node, numbered by first members. O(n + m) expected.

@@ -13,7 +13,7 @@
 #include "cleave/partition/separator/detail/plain_graph.hpp"
 #include "cleave/partition/separator/detail/separation.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Two sides of a graph, and the number of edges between them.
 struct edge_bisection {

@@ -12,7 +12,7 @@
 #include "cleave/partition/separator/detail/plain_graph.hpp"
 #include "cleave/partition/separator/detail/separation.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Effort spent on one separator.
 struct separator_config {

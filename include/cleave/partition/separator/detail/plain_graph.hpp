@@ -11,7 +11,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/graph/adjacency.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a graph has more nodes or directed edges than 32 bits can number.
 class separator_size_error : public error {

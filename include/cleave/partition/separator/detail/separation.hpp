@@ -11,7 +11,7 @@
 #include "cleave/core/random.hpp"
 #include "cleave/partition/separator/detail/plain_graph.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The sides of a graph, 0 and 1, and the separator between them, 2.
 inline constexpr std::uint8_t in_separator = 2;

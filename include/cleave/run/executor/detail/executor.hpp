@@ -27,7 +27,7 @@
 #include "cleave/run/program/step_recorder.hpp"
 #include "cleave/run/program/step_values.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 struct executor_options {
   /// Maximum number of passes that are issued but have not ended, on devices that run work asynchronously. At

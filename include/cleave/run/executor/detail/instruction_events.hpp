@@ -11,7 +11,7 @@
 #include "cleave/run/program/packed_program.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Begin and end of an instruction, in nanoseconds since the start of the rank's step.
 struct instruction_time {

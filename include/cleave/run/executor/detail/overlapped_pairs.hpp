@@ -9,7 +9,7 @@
 #include "cleave/run/program/rank_program.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// A forward and a backward pass of one OVERLAP_F_B, as positions of their instructions. Those between the
 /// two only wait for what the second pass needs.

@@ -13,7 +13,7 @@
 #include "cleave/run/model/custom_stage.hpp"
 #include "cleave/run/program/rank_program.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Thrown if a program has a call that the stages do not support. Carries the first such call, or the
 /// backward pass of an overlapped pair.

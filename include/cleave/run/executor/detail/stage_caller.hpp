@@ -19,7 +19,7 @@
 #include "cleave/run/program/step_values.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Calls the member function of the stages for `call`. `in` and `out` belong to its pass: inputs and results
 /// of a forward pass, or gradients of results and of inputs of a backward pass. Precondition: the stages have

@@ -13,7 +13,7 @@
 #include "cleave/run/model/wait_chain.hpp"
 #include "cleave/run/rendezvous/protocol.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The participation of a rank in a run.
 enum class rank_presence : std::uint8_t { here, left, lost };

@@ -20,7 +20,7 @@
 #include "cleave/run/rendezvous/tcp_socket.hpp"
 
 /// Connection set-up between rank 0 and the other ranks.
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The terms that all ranks of a rendezvous share.
 struct rendezvous_terms {

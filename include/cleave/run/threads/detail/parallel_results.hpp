@@ -13,7 +13,7 @@
 
 #include "cleave/core/language.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns `f(0)` to `f(count - 1)`, called on several threads if there are many. If calls throw, throws what
 /// the first of them threw.

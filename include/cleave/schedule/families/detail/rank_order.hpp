@@ -8,7 +8,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The list of one rank under construction by a generator. Stages and microbatches are plain numbers.
 class rank_order {

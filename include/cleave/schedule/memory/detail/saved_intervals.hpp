@@ -13,7 +13,7 @@
 #include "cleave/schedule/model/schedule.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// The kind of data that a pass saves for a later one.
 enum class saved_kind : std::uint8_t {

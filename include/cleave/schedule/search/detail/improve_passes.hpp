@@ -13,7 +13,7 @@
 #include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/model/action.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Options of `improve_passes`.
 struct improve_options {

@@ -19,7 +19,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Returns a component number for each stage, equal for stages connected by edges. O((stages + edges) log
 /// stages).

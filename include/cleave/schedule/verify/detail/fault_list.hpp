@@ -9,7 +9,7 @@
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/verify/schedule_fault.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// An action and its place in a schedule.
 struct placed_action {

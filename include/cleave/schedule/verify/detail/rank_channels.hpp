@@ -11,7 +11,7 @@
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule_dependencies.hpp"
 
-namespace cleave::detail {
+namespace cleave::inline v0_2::detail {
 
 /// Numbers the directed pairs of ranks with an edge between their stages.
 class rank_channels {
