@@ -164,13 +164,15 @@ names shown_words() {
 
 TEST_CASE("public_declarations: finds declarations in namespace cleave and its components only") {
   auto const found = public_declarations(
-      "\nnamespace cleave::inline v0_2::detail {\nint hidden();\n}\n\nnamespace cleave::inline v0_2 {\n\n/// Text with struct not_this "
+      "\nnamespace cleave::inline v0_2::detail {\nint hidden();\n}\n\nnamespace cleave::inline v0_2 {\n\n/// "
+      "Text with struct not_this "
       "{\n"
       "template <class T, std::vector<T> V>\nstruct box {\n  T open() { return {}; }\n};\n\n"
       "inline int twice(box<int> const& b) {\n  return called(b);\n}\n\ninline constexpr int most = 3;\n"
       "enum class colour : int { red };\nusing boxes = box<box<int>>;\ntemplate <class T>\nconcept small = "
       "requires(T t) {\n"
-      "  { t.size() } -> tiny;\n};\n\n}  // namespace cleave\n\nnamespace cleave::inline v0_2::onnx {\nstruct graph "
+      "  { t.size() } -> tiny;\n};\n\n}  // namespace cleave\n\nnamespace cleave::inline v0_2::onnx "
+      "{\nstruct graph "
       "{};\n}\n");
   names list;
   for (auto const& d : found) list.insert(d.name);
