@@ -21,11 +21,12 @@ def main(root, llvm, build, least_lines, least_branches):
     call = [str(llvm / "llvm-cov"), "export", "-instr-profile=" + profile, programs[0]]
     for program in programs[1:]:
         call += ["-object", program]
-    headers = str(root / "include")
-    summary = json.loads(subprocess.run(call + ["-summary-only", headers], check=True, stdout=subprocess.PIPE).stdout)
+    headers = root / "include" / "cleave"  # llvm-cov's own filter misses files that the compiler was given by relative paths
+    summary = json.loads(subprocess.run(call + ["-summary-only"], check=True, stdout=subprocess.PIPE).stdout)
     folders = collections.defaultdict(lambda: collections.Counter())
     for file in summary["data"][0]["files"]:
-        parts = pathlib.Path(file["filename"]).relative_to(root / "include" / "cleave").parts
+        name = pathlib.Path(file["filename"])
+        parts = name.relative_to(headers).parts if name.is_relative_to(headers) else ("generated",)
         if "generated" in parts:
             continue
         for name in (parts[0] if len(parts) > 1 else "(umbrellas)", "all"):
@@ -37,12 +38,13 @@ def main(root, llvm, build, least_lines, least_branches):
     for name, counts in sorted(folders.items(), key=lambda f: (f[0] == "all", f[0])):
         shares = {kind: 100 * counts[kind + " reached"] / max(1, counts[kind]) for kind in ("lines", "branches")}
         print("| %s | %d | %.1f %% | %d | %.1f %% |" % (name, counts["lines"], shares["lines"], counts["branches"], shares["branches"]))
-    report = subprocess.run(call + ["-format=lcov", headers], check=True, stdout=subprocess.PIPE, text=True).stdout
+    report = subprocess.run(call + ["-format=lcov"], check=True, stdout=subprocess.PIPE, text=True).stdout
     unreached, file = [], None
     for line in report.split("\n"):
         if line.startswith("SF:"):
-            file = pathlib.Path(line[3:]).relative_to(root)
-        elif line.startswith("DA:") and line.endswith(",0") and "generated" not in file.parts:
+            file = pathlib.Path(line[3:])
+            file = file.relative_to(root) if file.is_relative_to(headers) and "generated" not in file.parts else None
+        elif file and line.startswith("DA:") and line.endswith(",0"):
             number = int(line[3:].split(",")[0])
             unreached.append("%s:%d: %s" % (file, number, (root / file).read_text().split("\n")[number - 1].strip()))
     (build / "unreached.txt").write_text("\n".join(unreached) + "\n")
