@@ -17,6 +17,8 @@
 #include "cleave/draw/schedule_svg.hpp"
 /// Writes a schedule as an HTML page.
 #include "cleave/draw/schedule_page.hpp"
+/// Writes a placement on devices as an HTML page.
+#include "cleave/draw/placement_page.hpp"
 /// Writes a simulated schedule as a trace for Chrome's trace viewer.
 #include "cleave/draw/schedule_trace.hpp"
 /// Writes a measured run as a trace for Chrome's trace viewer.

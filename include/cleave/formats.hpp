@@ -20,6 +20,8 @@
 #include "cleave/formats/schedule_json.hpp"
 /// Costs of stages as CSV.
 #include "cleave/formats/cost_table.hpp"
+/// Devices and links as JSON, and from the output of nvidia-smi.
+#include "cleave/formats/device_file.hpp"
 /// Reads any graph file, chosen by its suffix.
 #include "cleave/formats/graph_files/graph_file.hpp"
 /// The METIS format.

@@ -23,8 +23,9 @@ inline constexpr std::uint64_t unlimited_memory = ~std::uint64_t{0};
 struct device_spec {
   std::string name = {};
   double speed = 1;  ///< cost that it runs per unit of time
-  std::map<std::string, double, std::less<>> speeds = {};  ///< speeds for kinds of operations; `speed` otherwise
-  std::uint64_t memory = unlimited_memory;                 ///< in bytes
+  std::map<std::string, double, std::less<>> speeds =
+      {};                                   ///< speeds for kinds of operations; `speed` otherwise
+  std::uint64_t memory = unlimited_memory;  ///< in bytes
 
   /// Returns its speed for a kind of operation.
   double speed_for(std::string const& kind) const {
@@ -33,19 +34,19 @@ struct device_spec {
   }
 };
 
-/// A connection that all messages share which leave or enter a group of devices, such as the network card of a
-/// host. What leaves and what enters do not delay each other.
+/// A connection that all messages share which leave or enter a group of devices, such as the network card of
+/// a host. What leaves and what enters do not delay each other.
 struct shared_uplink {
   std::string name = {};
-  std::vector<std::uint32_t> devices = {};  ///< positions of the devices of the group
+  std::vector<std::uint32_t> devices = {};                     ///< positions of the devices of the group
   double bandwidth = std::numeric_limits<double>::infinity();  ///< bytes per unit of time, in each direction
 };
 
 /// Devices and the links between them. Times are in one unit of the caller's choice, such as seconds.
 struct device_network {
   std::vector<device_spec> devices = {};
-  /// One per pair of devices, that from a to b at index a · devices + b, or one for all. If empty, links add no
-  /// time.
+  /// One per pair of devices, that from a to b at index a · devices + b, or one for all. If empty, links add
+  /// no time.
   std::vector<rank_link> links = {};
   std::vector<shared_uplink> uplinks = {};  ///< these limit what several links move together
 
@@ -73,7 +74,7 @@ struct device_network_fault {
     link_count,
     latency,
     bandwidth,
-    uplink_device,     ///< a group names a device that does not exist, or one twice
+    uplink_device,  ///< a group names a device that does not exist, or one twice
     uplink_bandwidth,
   };
   kind what;
@@ -132,13 +133,14 @@ inline std::optional<device_network_fault> find_device_network_fault(device_netw
     for (auto const& [kind, value] : device.speeds)
       if (!is_speed(value)) return device_network_fault{speed, device_label(net, d) + " for '" + kind + "'"};
   }
-  if (!one_or_each(net.links).covers(count * count)) return device_network_fault{link_count, {}, net.links.size()};
+  if (!one_or_each(net.links).covers(count * count))
+    return device_network_fault{link_count, {}, net.links.size()};
   for (std::size_t i = 0; i < net.links.size(); ++i) {
     if (net.links.size() > 1 && i / count == i % count) continue;  // a device needs no link to itself
     auto const [late, wide] = net.links[i];
-    auto const pair = net.links.size() == 1 ? std::string("between all devices")
-                                            : "from " + device_label(net, i / count) + " to " +
-                                                  device_label(net, i % count);
+    auto const pair = net.links.size() == 1
+                          ? std::string("between all devices")
+                          : "from " + device_label(net, i / count) + " to " + device_label(net, i % count);
     if (!(late >= 0 && late <= longest_cost)) return device_network_fault{latency, pair};
     if (!(wide > 0)) return device_network_fault{bandwidth, pair};
   }

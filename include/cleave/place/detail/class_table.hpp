@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cleave/core/expects.hpp"
-#include "cleave/place/detail/placement_costs.hpp"
+#include "cleave/place/detail/device_classes.hpp"
 
 namespace cleave::inline v0_2::detail {
 
@@ -59,8 +59,8 @@ struct period_limit {
 
 /// Returns for each place the earliest place from which one device can run all units up to it within a limit,
 /// with `behind` stages behind it; the place itself if it can run none. O(places).
-inline std::vector<std::uint32_t> earliest_begins(class_costs const& c, stage_memory const& memory, period_limit limit,
-                                                  std::uint64_t behind) {
+inline std::vector<std::uint32_t> earliest_begins(class_costs const& c, stage_memory const& memory,
+                                                  period_limit limit, std::uint64_t behind) {
   std::vector<std::uint32_t> begin(c.passes.size());
   std::uint32_t from = 0;
   for (std::uint32_t to = 0; to < begin.size(); ++to) {
@@ -73,8 +73,8 @@ inline std::vector<std::uint32_t> earliest_begins(class_costs const& c, stage_me
 }
 
 /// Inserts into `reached` the places up to `last` from which a stage can begin that ends at one of `ends`.
-inline void insert_begins(place_set& reached, place_set const& ends, std::vector<std::uint32_t> const& earliest,
-                          std::size_t last) {
+inline void insert_begins(place_set& reached, place_set const& ends,
+                          std::vector<std::uint32_t> const& earliest, std::size_t last) {
   std::size_t done = 0;
   ends.each([&](std::size_t end) {
     auto const begin = (std::max)(std::size_t{earliest[end]}, done);
@@ -89,13 +89,14 @@ struct classed_cut {
   std::vector<std::uint32_t> classes = {};
 };
 
-/// All ways to run a row on devices of several classes: dynamic programming, from the last stage to the first, over
-/// the number of devices of each class that have been used, the class of the first of their stages, and the place
-/// where it begins. Exact where each stage sends to the next one only. In the manner of Tarnawski et al., Piper,
-/// NeurIPS 2021.
+/// All ways to run a row on devices of several classes: dynamic programming, from the last stage to the
+/// first, over the number of devices of each class that have been used, the class of the first of their
+/// stages, and the place where it begins. Exact where each stage sends to the next one only. In the manner of
+/// Tarnawski et al., Piper, NeurIPS 2021.
 class class_table {
  public:
-  class_table(device_classes const& classes, crossing_costs crossing, stage_memory memory, std::uint32_t most_stages)
+  class_table(device_classes const& classes, crossing_costs crossing, stage_memory memory,
+              std::uint32_t most_stages)
       : classes_(classes), crossing_(crossing), memory_(memory), most_(most_stages), rates_(classes) {
     std::uint64_t states = 1;
     for (auto const& c : classes_.of) {
@@ -124,7 +125,8 @@ class class_table {
     return states * k * (n / 4 + k * n / 64);
   }
 
-  /// Returns a cut whose period is within the limit, with as few stages as possible; nothing if there is none.
+  /// Returns a cut whose period is within the limit, with as few stages as possible; nothing if there is
+  /// none.
   std::optional<classed_cut> find(period_limit limit) {
     prepare(limit);
     auto const n = places() - 1, k = classes_.size();
@@ -144,7 +146,8 @@ class class_table {
         if (ends.empty()) continue;
         auto& to = reached_[(s + stride_[c]) * k + c];
         if (!is_set(to)) to = place_set(places());
-        auto const last = limit.period < unlimited ? rates_.reach(rate_left_[s + stride_[c]], limit.period) : n;
+        auto const last =
+            limit.period < unlimited ? rates_.reach(rate_left_[s + stride_[c]], limit.period) : n;
         insert_begins(to, ends, earliest(c, used_[s]), last);
         if (to.empty()) to = {};
       }
@@ -243,8 +246,8 @@ class class_table {
     return found;
   }
 
-  /// Returns the time from sending at each place until the end, if a stage of class `c` sends there. Empty if no
-  /// place is reached.
+  /// Returns the time from sending at each place until the end, if a stage of class `c` sends there. Empty if
+  /// no place is reached.
   std::vector<double> time_behind(std::uint64_t s, std::size_t c) const {
     auto const k = classes_.size();
     std::vector<double> least;
@@ -263,7 +266,8 @@ class class_table {
     return least;
   }
 
-  /// Lowers the times at all places from which a stage of class `c` can begin: a minimum over a sliding window.
+  /// Lowers the times at all places from which a stage of class `c` can begin: a minimum over a sliding
+  /// window.
   void fill_fastest(std::vector<double>& to, std::vector<double> const& after, std::size_t c,
                     std::uint64_t behind) const {
     auto const& forward = classes_.of[c].forward;

@@ -3,239 +3,207 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <numeric>
-#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "cleave/core/error.hpp"
+#include "cleave/place/detail/device_classes.hpp"
 #include "cleave/place/device_network.hpp"
+#include "cleave/place/placement.hpp"
 #include "cleave/place/placement_row.hpp"
-#include "cleave/schedule/model/schedule_names.hpp"
-#include "cleave/schedule/model/stage_cost.hpp"
-#include "cleave/schedule/search/cut_for_schedule.hpp"
+#include "cleave/schedule/families/generate.hpp"
+#include "cleave/schedule/model/schedule.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
 
 namespace cleave::inline v0_2::detail {
 
-/// The time that units take on devices of one class, and the memory of such a device.
-struct class_costs {
-  std::vector<double> forward = {}, passes = {};  ///< before each place: forward passes, and both passes
-  std::uint64_t memory = unlimited_memory;
-  std::uint32_t count = 1;  ///< devices of the class
+/// Stages as boundaries and devices.
+struct ordered_cut {
+  row_cut cut = {};
+  std::vector<std::uint32_t> devices = {};
 };
 
-/// Classes of devices that are alike, and the links between their devices, that from a to b at a · classes + b.
-struct device_classes {
-  std::vector<class_costs> of = {};
-  std::vector<rank_link> links = {};
-
-  std::size_t size() const { return of.size(); }
-  rank_link const& link(std::size_t from, std::size_t to) const { return links[from * of.size() + to]; }
-};
-
-/// The bytes that a stage holds, by its units and the number of stages behind it.
-class stage_memory {
+/// The costs of a row on the devices of a network, by device.
+class placement_costs {
  public:
-  stage_memory(unit_row const& row, schedule_family schedule, std::uint32_t microbatches)
-      : row_(&row), schedule_(schedule), microbatches_(microbatches) {}
-
-  /// Returns the number of microbatches whose activations a stage keeps, with `behind` stages behind it.
-  std::uint64_t kept(std::uint64_t behind) const {
-    if (schedule_ == schedule_family::one_f_one_b) return (std::min<std::uint64_t>)(microbatches_, behind + 1);
-    return schedule_ == schedule_family::gpipe ? microbatches_ : 1;
+  placement_costs(placement_row const& row, device_network const& net, placement_options const& o)
+      : row_(row),
+        net_(net),
+        options_(o),
+        schedule_(o.schedule.value_or(has_backward(row) ? schedule_family::one_f_one_b
+                                                        : schedule_family::forward_only)),
+        memory_(row.row, schedule_, o.microbatches),
+        crossing_(row.row),
+        alike_(classify(row, net)),
+        class_of_(net.devices.size()) {
+    for (std::uint32_t c = 0; c < alike_.members.size(); ++c)
+      for (auto const d : alike_.members[c]) class_of_[d] = c;
   }
 
-  /// Returns the bytes that the units between two places need, or the largest number if they are more.
-  std::uint64_t needed(std::size_t from, std::size_t to, std::uint64_t behind) const {
-    std::uint64_t bytes = row_->resident.empty() ? 0 : row_->resident[to] - row_->resident[from];
-    if (row_->bytes.empty()) return bytes;
-    auto const saved = row_->bytes[to].saved - row_->bytes[from].saved, times = kept(behind);
-    if (saved > ~std::uint64_t{0} / times) return ~std::uint64_t{0};
-    return bounded_sum(bytes, saved * times);
+  std::size_t units() const { return row_.row.units(); }
+  std::size_t devices() const { return net_.devices.size(); }
+  placement_options const& options() const { return options_; }
+  schedule_family schedule() const { return schedule_; }
+  stage_memory const& memory() const { return memory_; }
+  crossing_costs const& crossing() const { return crossing_; }
+  classified_devices const& alike() const { return alike_; }
+  bool has_uplinks() const { return !net_.uplinks.empty(); }
+  class_costs const& on(std::uint32_t device) const { return alike_.classes.of[class_of_[device]]; }
+  rank_link link(std::uint32_t from, std::uint32_t to) const { return net_.link(from, to); }
+
+  /// Returns the largest number of stages. 1F1B needs as many microbatches as stages.
+  std::uint32_t most_stages() const {
+    auto most = (std::min)(units(), devices());
+    if (schedule_ == schedule_family::one_f_one_b)
+      most = (std::min<std::size_t>)(most, options_.microbatches);
+    return static_cast<std::uint32_t>(most);
   }
 
- private:
-  unit_row const* row_;
-  schedule_family schedule_;
-  std::uint32_t microbatches_;
-};
-
-/// What messages between two stages cost that are cut at a place.
-class crossing_costs {
- public:
-  explicit crossing_costs(unit_row const& row) : row_(&row) {}
-
-  edge_bytes at(std::size_t place) const { return row_->crossing.empty() ? edge_bytes{} : row_->crossing[place]; }
-
-  /// Returns the time for which a microbatch occupies the busier direction of a link.
-  double occupied(rank_link const& there, rank_link const& back, std::size_t place) const {
-    auto const bytes = at(place);
-    return (std::max)(static_cast<double>(bytes.activation) / there.bandwidth,
-                      static_cast<double>(bytes.gradient) / back.bandwidth);
-  }
-  /// Returns the time from sending activations to their arrival.
-  double sent(rank_link const& there, std::size_t place) const {
-    return there.latency + static_cast<double>(at(place).activation) / there.bandwidth;
-  }
-
- private:
-  unit_row const* row_;
-};
-
-/// Returns the times of a row on a device.
-inline class_costs costs_on(placement_row const& r, device_spec const& device) {
-  class_costs made{.memory = device.memory};
-  auto const places = r.row.cost.size();
-  made.forward.resize(places);
-  made.passes.resize(places);
-  auto const add = [&](std::vector<stage_cost> const& cost, double speed) {
-    for (std::size_t i = 0; i < places; ++i) {
-      made.forward[i] += cost[i].forward / speed;
-      made.passes[i] += (cost[i].forward + cost[i].backward) / speed;
+  /// Returns the period, and what determines it. O(stages · uplinks).
+  std::pair<double, placement_bottleneck> period(ordered_cut const& p) const {
+    std::pair<double, placement_bottleneck> worst{-1, {}};
+    auto const see = [&](double load, placement_bottleneck what) {
+      if (load > worst.first) worst = {load, what};
+    };
+    using kind = placement_bottleneck::kind;
+    for (std::size_t s = 0; s < p.devices.size(); ++s) {
+      auto const& time = on(p.devices[s]).passes;
+      see(time[p.cut[s + 1]] - time[p.cut[s]], {kind::device, p.devices[s]});
+      if (s == 0) continue;
+      auto const from = p.devices[s - 1], to = p.devices[s];
+      see(crossing_.occupied(link(from, to), link(to, from), p.cut[s]), {kind::link, from, to});
     }
-  };
-  add(r.row.cost, device.speed);
-  for (auto const& k : r.kinds) add(k.cost, device.speed_for(k.kind));
-  return made;
-}
-
-/// The class of each device: alike are devices of the same speed and memory, with the same links to all others.
-struct classified_devices {
-  device_classes classes = {};
-  std::vector<std::vector<std::uint32_t>> members = {};  ///< of each class: its devices, ascending
-};
-
-inline bool is_same_device(device_network const& net, std::uint32_t a, std::uint32_t b) {
-  auto const &one = net.devices[a], &other = net.devices[b];
-  if (one.speed != other.speed || one.memory != other.memory || one.speeds != other.speeds) return false;
-  if (net.links.size() <= 1) return true;
-  if (net.link(a, b) != net.link(b, a)) return false;
-  for (std::uint32_t c = 0; c < net.devices.size(); ++c)
-    if (c != a && c != b && (net.link(a, c) != net.link(b, c) || net.link(c, a) != net.link(c, b))) return false;
-  return true;
-}
-
-/// Sorts devices into classes. O(devices² · classes) in the worst case.
-inline classified_devices classify(placement_row const& r, device_network const& net) {
-  std::vector<std::vector<std::uint32_t>> groups_of(net.devices.size());  // uplinks of each device, ascending
-  for (std::uint32_t u = 0; u < net.uplinks.size(); ++u)
-    for (auto const d : net.uplinks[u].devices) groups_of[d].push_back(u);
-  classified_devices made;
-  for (std::uint32_t d = 0; d < net.devices.size(); ++d) {
-    auto const same = std::ranges::find_if(made.members, [&](auto const& members) {
-      return groups_of[members[0]] == groups_of[d] && is_same_device(net, members[0], d);
-    });
-    if (same != made.members.end())
-      same->push_back(d);
-    else
-      made.members.push_back({d});
-  }
-  for (auto const& members : made.members) {
-    made.classes.of.push_back(costs_on(r, net.devices[members[0]]));
-    made.classes.of.back().count = static_cast<std::uint32_t>(members.size());
-  }
-  for (auto const& from : made.members)
-    for (auto const& to : made.members)
-      made.classes.links.push_back(&from != &to         ? net.link(from[0], to[0])
-                                   : from.size() > 1 ? net.link(from[0], from[1])
-                                                        : rank_link{});
-  return made;
-}
-
-/// Returns classes that are merged into groups, of which each is at least as good as all of its classes: with the
-/// less time for each unit, the more memory and the better links. O(classes² + classes · places).
-inline device_classes merged(device_classes const& c, std::vector<std::uint32_t> const& group_of) {
-  auto const groups = std::ranges::max(group_of) + std::size_t{1};
-  device_classes made;
-  made.of.resize(groups);
-  std::vector<char> begun(groups);
-  // Prefix sums of the less time of each unit, which no slice on any of the classes undercuts.
-  auto const least = [](std::vector<double>& sums, std::vector<double> const& others) {
-    double sum = 0, before = 0;
-    for (std::size_t p = 1; p < sums.size(); ++p) {
-      sum += (std::min)(sums[p] - before, others[p] - others[p - 1]);
-      before = std::exchange(sums[p], sum);
-    }
-  };
-  for (std::size_t i = 0; i < c.size(); ++i) {
-    auto& group = made.of[group_of[i]];
-    if (!begun[group_of[i]]) {
-      group = c.of[i];
-      begun[group_of[i]] = 1;
-      continue;
-    }
-    group.count += c.of[i].count;
-    group.memory = (std::max)(group.memory, c.of[i].memory);
-    least(group.forward, c.of[i].forward);
-    least(group.passes, c.of[i].passes);
-  }
-  made.links.resize(groups * groups);
-  std::vector<char> linked(groups * groups);
-  for (std::size_t from = 0; from < c.size(); ++from)
-    for (std::size_t to = 0; to < c.size(); ++to) {
-      if (from == to && c.of[from].count == 1) continue;  // a single device has no link to itself
-      auto const at = group_of[from] * groups + group_of[to];
-      auto const& link = c.link(from, to);
-      auto& best = made.links[at];
-      best = linked[at] ? rank_link{(std::min)(best.latency, link.latency), (std::max)(best.bandwidth, link.bandwidth)}
-                        : link;
-      linked[at] = 1;
-    }
-  return made;
-}
-
-/// A relaxation in which units may be split between devices: each class has a rate, and the first units of the row
-/// need at least `needed` of the rates of the devices that run them, for each unit of the period. By duality of linear
-/// programs it holds for any rates; where all units are of one kind, it is the sum of the speeds.
-struct device_rates {
-  std::vector<double> of = {};      ///< of a device of each class
-  std::vector<double> needed = {};  ///< by the units before each place
-
-  explicit device_rates(device_classes const& c) : needed(c.of[0].passes.size()) {
-    for (auto const& one : c.of) of.push_back(one.passes.back() > 0 ? 1 / one.passes.back() : 0);
-    for (std::size_t p = 1; p < needed.size(); ++p) {
-      auto least = std::numeric_limits<double>::infinity();
-      for (std::size_t i = 0; i < c.size(); ++i)
-        least = (std::min)(least, of[i] * (c.of[i].passes[p] - c.of[i].passes[p - 1]));
-      needed[p] = needed[p - 1] + least * (1 - 1e-9);  // rounding must not make it too large
-    }
+    for (std::uint32_t u = 0; u < net_.uplinks.size(); ++u) see(uplink_load(u, p), {kind::uplink, u});
+    return worst;
   }
 
-  /// Returns the rate of the fastest `most` devices together.
-  double together(device_classes const& c, std::uint32_t most) const {
-    std::vector<std::size_t> fastest(c.size());
-    std::iota(fastest.begin(), fastest.end(), std::size_t{0});
-    std::ranges::sort(fastest, [&](std::size_t a, std::size_t b) { return of[a] > of[b]; });
+  /// Returns the time of one forward pass through all stages.
+  double latency(ordered_cut const& p) const {
     double sum = 0;
-    for (auto const i : fastest) {
-      auto const count = (std::min)(most, c.of[i].count);
-      sum += of[i] * count;
-      most -= count;
+    for (std::size_t s = 0; s < p.devices.size(); ++s) {
+      auto const& time = on(p.devices[s]).forward;
+      if (s > 0) sum += crossing_.sent(link(p.devices[s - 1], p.devices[s]), p.cut[s]);
+      sum += time[p.cut[s + 1]] - time[p.cut[s]];
     }
     return sum;
   }
 
-  /// Returns the last place that devices of this rate together can reach from the first.
-  std::size_t reach(double rate, double period) const {
-    auto const most = rate * period * (1 + 1e-9);
-    return static_cast<std::size_t>(std::ranges::upper_bound(needed, most) - needed.begin()) - 1;
+  /// Returns the time of a step, at least that in which each uplink moves all of its messages.
+  double step(ordered_cut const& p) const {
+    auto const placed = placed_by(p);
+    if (made_.ranks.size() != placed.stages.size()) made_ = schedule_of(placed);
+    auto time = simulate(made_, simulate_options_of(placed, net_)).makespan;
+    for (std::uint32_t u = 0; u < net_.uplinks.size(); ++u)
+      time = (std::max)(time, options_.microbatches * uplink_load(u, p));
+    return time;
   }
-};
 
-/// Returns how unlike two classes are: the factor between their times, plus that between their bandwidths to others.
-inline double unlikeness(device_classes const& c, std::size_t a, std::size_t b) {
-  auto const ratio = [](double x, double y) {
-    if (x == y) return 1.0;
-    auto const [low, high] = std::minmax(x, y);
-    return low > 0 ? (std::min)(high / low, 1e6) : 1e6;
-  };
-  double sum = 4 * ratio(c.of[a].passes.back(), c.of[b].passes.back()) +
-               ratio(static_cast<double>(c.of[a].memory), static_cast<double>(c.of[b].memory));
-  for (std::size_t other = 0; other < c.size(); ++other)
-    if (other != a && other != b)
-      sum += ratio(c.link(a, other).bandwidth, c.link(b, other).bandwidth) / static_cast<double>(c.size());
-  return sum;
-}
+  /// Returns a lower bound on the time of a step: a stage works for all microbatches, after one forward pass
+  /// and before one backward pass of each stage before it. O(stages).
+  double least_step(ordered_cut const& p) const {
+    double before = 0, least = 0;
+    for (std::size_t s = 0; s < p.devices.size(); ++s) {
+      auto const& time = on(p.devices[s]).passes;
+      auto const load = time[p.cut[s + 1]] - time[p.cut[s]];
+      least = (std::max)(least, options_.microbatches * load + before);
+      before += load;
+    }
+    return least;
+  }
+
+  double value(ordered_cut const& p) const {
+    switch (options_.goal) {
+      case placement_goal::throughput:
+        return period(p).first;
+      case placement_goal::latency:
+        return latency(p);
+      case placement_goal::step:
+        break;
+    }
+    return step(p);
+  }
+
+  /// Returns whether each stage fits into the memory of its device.
+  bool fits(ordered_cut const& p) const {
+    for (std::size_t s = 0; s < p.devices.size(); ++s)
+      if (needed(p, s) > on(p.devices[s]).memory) return false;
+    return true;
+  }
+
+  std::uint64_t needed(ordered_cut const& p, std::size_t s) const {
+    return memory_.needed(p.cut[s], p.cut[s + 1], p.devices.size() - s - 1);
+  }
+
+  device_placement result(ordered_cut const& p, double bound) const {
+    auto made = placed_by(p);
+    made.bound = bound;
+    std::vector<char> is_used(devices());
+    for (auto const d : p.devices) is_used[d] = 1;
+    for (std::uint32_t d = 0; d < devices(); ++d)
+      if (!is_used[d]) made.unused.push_back(d);
+    std::tie(made.period, made.bottleneck) = period(p);
+    made.latency = latency(p);
+    made.step = step(p);
+    return made;
+  }
+
+ private:
+  static bool has_backward(placement_row const& row) {
+    auto const has = [](std::vector<stage_cost> const& cost) {
+      return !cost.empty() && cost.back().backward > 0;
+    };
+    return has(row.row.cost) || std::ranges::any_of(row.kinds, [&](auto const& k) { return has(k.cost); });
+  }
+
+  /// Returns the stages alone.
+  device_placement placed_by(ordered_cut const& p) const {
+    device_placement made{
+        .schedule = schedule_, .microbatches = options_.microbatches, .goal = options_.goal};
+    for (std::uint32_t s = 0; s < p.devices.size(); ++s) {
+      bool const is_last = s + 1 == p.devices.size();
+      made.stages.push_back({p.devices[s], p.cut[s], p.cut[s + 1], time_of(p, s), needed(p, s),
+                             is_last ? edge_bytes{} : crossing_.at(p.cut[s + 1])});
+    }
+    return made;
+  }
+
+  stage_cost time_of(ordered_cut const& p, std::uint32_t s) const {
+    auto const& c = on(p.devices[s]);
+    auto const from = p.cut[s], to = p.cut[s + 1];
+    auto const forward = (std::max)(0.0, c.forward[to] - c.forward[from]);
+    return {.forward = forward,
+            .backward = (std::max)(0.0, c.passes[to] - c.passes[from] - forward),
+            .input_gradient = 0,
+            .weight_gradient = 0,
+            .recompute = 0};
+  }
+
+  /// Returns the time for which a microbatch occupies an uplink in its busier direction.
+  double uplink_load(std::uint32_t u, ordered_cut const& p) const {
+    auto const& group = net_.uplinks[u];
+    auto const is_inside = [&](std::uint32_t d) {
+      return std::ranges::find(group.devices, d) != group.devices.end();
+    };
+    double out = 0, in = 0;
+    for (std::size_t s = 1; s < p.devices.size(); ++s) {
+      bool const from = is_inside(p.devices[s - 1]), to = is_inside(p.devices[s]);
+      if (from == to) continue;
+      auto const bytes = crossing_.at(p.cut[s]);
+      (from ? out : in) += static_cast<double>(bytes.activation);
+      (from ? in : out) += static_cast<double>(bytes.gradient);
+    }
+    return (std::max)(out, in) / group.bandwidth;
+  }
+
+  placement_row const& row_;
+  device_network const& net_;
+  placement_options const& options_;
+  schedule_family schedule_;
+  stage_memory memory_;
+  crossing_costs crossing_;
+  classified_devices alike_;
+  std::vector<std::uint32_t> class_of_;
+  mutable cleave::schedule made_ = {};  // for the number of stages that was asked for last
+};
 
 }  // namespace cleave::detail

@@ -21,14 +21,6 @@
 #include "cleave/schedule/search/step_bounds.hpp"
 #include "cleave/schedule/search/unit_row.hpp"
 
-namespace cleave::inline v0_2 {
-
-/// The boundaries of stages in a row of units: stage s has the units from place s to place s + 1 of this
-/// list.
-using row_cut = std::vector<std::uint32_t>;
-
-}  // namespace cleave
-
 namespace cleave::inline v0_2::detail {
 
 /// Returns the forward and backward time per microbatch of a stage with the units between two places.

@@ -24,6 +24,10 @@ struct unit_row {
   std::size_t units() const { return cost.empty() ? 0 : cost.size() - 1; }
 };
 
+/// The boundaries of stages in a row of units: stage s has the units from place s to place s + 1 of this
+/// list.
+using row_cut = std::vector<std::uint32_t>;
+
 }  // namespace cleave
 
 namespace cleave::inline v0_2::detail {
