@@ -165,8 +165,7 @@ class placement_output {
     told.line("period",
               time(p_.period) + " between microbatches; limited by the " + limit_text(net_, p_.bottleneck));
     told.line("latency", time(p_.latency) + " for one forward pass");
-    told.line("step", time(p_.step) + " for " + cleave::count_text(p_.microbatches) +
-                          (p_.microbatches == 1 ? " microbatch" : " microbatches") + " in " +
+    told.line("step", time(p_.step) + " for " + plural(p_.microbatches, "microbatch") + " in " +
                           std::string(cleave::name_of(p_.schedule)));
     auto const goal = std::string(goals[static_cast<std::size_t>(p_.goal)]);
     told.line("proved", p_.is_optimal() ? "no slices on these devices have a better " + goal

@@ -91,16 +91,11 @@ bool fits(device_placement const& p, device_network const& net) {
                              [&](auto const& s) { return s.memory <= net.devices[s.device].memory; });
 }
 
-/// The least value of all placements that fit and that the schedule allows; infinite if there is none.
+/// The least value of all placements that fit; infinite if there is none.
 double least_value(placement_row const& row, device_network const& net, placement_options const& o) {
   auto least = std::numeric_limits<double>::infinity();
-  bool const trains =
-      row.row.cost.back().backward > 0 || (!row.kinds.empty() && row.kinds[0].cost.back().backward > 0);
-  auto const schedule =
-      o.schedule.value_or(trains ? schedule_family::one_f_one_b : schedule_family::forward_only);
   each_placement(static_cast<std::uint32_t>(row.row.units()), static_cast<std::uint32_t>(net.devices.size()),
                  [&](std::vector<stage_on_device> const& stages) {
-                   if (schedule == schedule_family::one_f_one_b && stages.size() > o.microbatches) return;
                    auto const p = time_placement(row, net, stages, o);
                    if (fits(p, net)) least = std::min(least, p.value());
                  });

@@ -51,13 +51,8 @@ class placement_costs {
   class_costs const& on(std::uint32_t device) const { return alike_.classes.of[class_of_[device]]; }
   rank_link link(std::uint32_t from, std::uint32_t to) const { return net_.link(from, to); }
 
-  /// Returns the largest number of stages. 1F1B needs as many microbatches as stages.
-  std::uint32_t most_stages() const {
-    auto most = (std::min)(units(), devices());
-    if (schedule_ == schedule_family::one_f_one_b)
-      most = (std::min<std::size_t>)(most, options_.microbatches);
-    return static_cast<std::uint32_t>(most);
-  }
+  /// Returns the largest number of stages.
+  std::uint32_t most_stages() const { return static_cast<std::uint32_t>((std::min)(units(), devices())); }
 
   /// Returns the period, and what determines it. O(stages · uplinks).
   std::pair<double, placement_bottleneck> period(ordered_cut const& p) const {
