@@ -57,8 +57,7 @@ struct routine_builder {
   routine made{};
 
   int argument(int reg, cleave::source source) {
-    bool const passed = source == cleave::source::input || source == cleave::source::node;
-    return (passed ? made.arguments : made.weights).emplace_back(fresh(reg));
+    return (is_held(source) ? made.weights : made.arguments).emplace_back(fresh(reg));
   }
   std::vector<int> clone(instruction const* i, auto lookup) {
     instruction copy{i->name, {}, {}, i->cycles};

@@ -218,7 +218,7 @@ std::vector<std::string> layer_paths(Snapshot const& s, std::vector<node_facts> 
   for (auto const& f : facts) paths.emplace_back(enclosed ? f.path : f.owner);
   // Exporters fold weights into new ones without a module, mostly that of the node that reads the result.
   for (auto n = enclosed ? 0 : paths.size(); n-- > 0;) {
-    auto const is_weight = [&](auto v) { return cleave::detail::is_held(s.from[v]); };
+    auto const is_weight = [&](auto v) { return cleave::is_held(s.from[v]); };
     if (!paths[n].empty() || std::ranges::none_of(s.operands[n], is_weight)) continue;
     for (auto const v : s.results[n])
       for (auto const user : s.users[v])

@@ -182,7 +182,7 @@ class cost_assignment {
     for (node n = 0; n < s_.nodes(); ++n) {
       constant[n] = !s_.operands[n].empty() && std::ranges::all_of(s_.operands[n], [&](std::uint32_t v) {
         auto const p = s_.producer[v];
-        return p == cleave::none<std::uint32_t> ? cleave::detail::is_held(s_.from[v]) : constant[p] != 0;
+        return p == cleave::none<std::uint32_t> ? cleave::is_held(s_.from[v]) : constant[p] != 0;
       });
       if (constant[n] != 0 && owner_[n] == nobody) made_.origin[n] = cost_origin::folded, owner_[n] = n;
     }

@@ -14,6 +14,8 @@
 #include "cleave/graph/unlisted_values.hpp"
 /// Ranges of numbers, for adapters whose nodes are numbered.
 #include "cleave/graph/counted.hpp"
+/// Lists of pointers, for adapters of IRs whose lists are not ranges.
+#include "cleave/graph/collected.hpp"
 /// The flat arrays that every algorithm runs on.
 #include "cleave/graph/snapshot_arrays.hpp"
 /// Reads a graph into these arrays, once.

@@ -28,8 +28,7 @@ struct scribe {
 
   std::string name(std::string const& v) { return called[v] = "%" + std::to_string(next++); }
   std::string argument(std::string const& v, source from) {
-    bool const passed = from == source::input || from == source::node;
-    said.push_back((passed ? "input " : "state ") + v);
+    said.push_back((is_held(from) ? "state " : "input ") + v);
     return name(v);
   }
   strings clone(toy::op const* o, auto lookup) {

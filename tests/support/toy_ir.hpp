@@ -59,7 +59,7 @@ class builder {
   program made{};
 
   std::string argument(std::string const& v, cleave::source from) {
-    (from == cleave::source::input || from == cleave::source::node ? made.inputs : made.weights).push_back(v);
+    (is_held(from) ? made.weights : made.inputs).push_back(v);
     return v;
   }
   std::vector<std::string> clone(op const* o, auto lookup) {

@@ -15,17 +15,9 @@ namespace cleave::inline v0_2 {
 /// The origin of a value.
 enum class source : std::uint8_t { node, input, state, constant };
 
-}  // namespace cleave
-
-namespace cleave::inline v0_2::detail {
-
 /// Returns true if values of this origin (state and constants) are held by each stage that reads them and
 /// never sent.
 constexpr bool is_held(source from) { return from == source::state || from == source::constant; }
-
-}  // namespace cleave::detail
-
-namespace cleave::inline v0_2 {
 
 /// A graph as flat arrays, which are all that an algorithm sees. Nodes are numbered by their position in
 /// `nodes()`, values in order of first appearance.

@@ -225,7 +225,7 @@ class incremental_plan {
     std::sort(stage.nodes.begin(), stage.nodes.end());
     auto const take = [&](Index v) {
       if (!comes_from_outside(v, i) || !first_time(v)) return;
-      bool const held = detail::is_held(s_.from[v]);
+      bool const held = is_held(s_.from[v]);
       (held ? stage.state : stage.inputs).push_back(v);
     };
     for (Index const n : stage.nodes)
