@@ -7,7 +7,7 @@
 #include <ggml.h>
 
 #include <algorithm>
-#include <cleave/cleave.hpp>
+#include <cleave/cut.hpp>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

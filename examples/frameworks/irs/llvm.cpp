@@ -10,7 +10,7 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
-#include <cleave/cleave.hpp>
+#include <cleave/cut.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>

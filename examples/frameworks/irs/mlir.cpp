@@ -21,7 +21,7 @@
 #include <mlir/Target/LLVMIR/Dialect/All.h>
 #include <mlir/Transforms/RegionUtils.h>
 
-#include <cleave/cleave.hpp>
+#include <cleave/cut.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>

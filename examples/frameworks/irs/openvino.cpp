@@ -7,7 +7,7 @@
 #include <openvino/openvino.hpp>
 
 #include <algorithm>
-#include <cleave/cleave.hpp>
+#include <cleave/cut.hpp>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/jit.h>
 
-#include <cleave/cleave.hpp>
+#include <cleave/cut.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
