@@ -163,10 +163,14 @@ bool fits(cleave::device_placement const& p, cleave::device_network const& net) 
                              [&](auto const& s) { return s.memory <= net.devices[s.device].memory; });
 }
 
-void compare(std::string const& model, cleave::placement_row const& row, named_network const& n,
+/// Compares inference for throughput and latency, and training for a step.
+void compare(std::string const& model, cleave::snapshot_arrays const& graph, named_network const& n,
              bool as_csv) {
   for (auto const goal :
        {cleave::placement_goal::throughput, cleave::placement_goal::latency, cleave::placement_goal::step}) {
+    bool const trains = goal == cleave::placement_goal::step;
+    auto const row = cleave::detail::row_of_arrays(
+        graph, {.backward = trains ? 2.0 : 0.0, .state_copies = trains ? 4.0 : 1.0});
     cleave::placement_options const o{.goal = goal, .microbatches = 32};
     static char const* const names[] = {"throughput", "latency", "step"};
     std::optional<cleave::device_placement> ours;
@@ -185,7 +189,7 @@ void compare(std::string const& model, cleave::placement_row const& row, named_n
       cell(text);
     };
     if (!ours) {
-      cell("does not fit");
+      cell("–"), cell("does not fit"), cell("–");
     } else {
       cell(std::to_string(ours->stages.size()));
       number("%.3g", ours->value());
@@ -227,9 +231,8 @@ int main(int argc, char** argv) {
         files[entry.path().filename().string()] = entry.path();
     for (auto const& [name, path] : files) {
       auto const model = name.substr(0, name.find('.'));
-      auto const row = cleave::detail::row_of_arrays(forward_of(bench::read_cost_graph(path.string(), model)),
-                                                     {.backward = 2});
-      for (auto const& n : networks()) compare(model, row, n, as_csv);
+      auto const graph = forward_of(bench::read_cost_graph(path.string(), model));
+      for (auto const& n : networks()) compare(model, graph, n, as_csv);
     }
   }
 }

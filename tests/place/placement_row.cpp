@@ -70,8 +70,9 @@ TEST_CASE("placement_row_of: sums and crossings are what counting each place ane
           is_open = is_open && g.portable[v] != 0;
         }
       }
-      for (std::uint32_t n = 0; n < place; ++n)
-        for (auto const v : g.operands[n]) saved += g.from[v] == source::state ? 0 : g.bytes[v];
+      for (std::uint32_t v = 0; v < g.values(); ++v)
+        if (g.from[v] != source::state && std::ranges::any_of(g.users[v], [&](auto n) { return n < place; }))
+          saved += g.bytes[v];
       for (std::uint32_t n = 0; n < place; ++n)
         for (auto m = place; m < nodes; ++m) is_open = is_open && g.group[n] != g.group[m];
       auto const at = std::ranges::find(made.first_node, place);

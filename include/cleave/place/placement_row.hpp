@@ -44,7 +44,7 @@ struct placement_row_options {
   std::vector<std::uint64_t> resident =
       {};  ///< per node: bytes held in addition to its state, as a cache of keys
   std::vector<std::uint64_t> saved = {};  ///< per node: bytes kept for its backward pass, per microbatch; if
-                                          ///< empty, the bytes of its operands that are not state
+  ///< empty, those of its operands that are not state, each with its first reader
 };
 
 }  // namespace cleave
@@ -114,12 +114,9 @@ placement_row row_of_arrays(basic_snapshot_arrays<Index> const& g, placement_row
 
     std::uint64_t resident = o.resident.empty() ? 0 : o.resident[i], saved = 0;
     for (auto const v : g.operands[i]) {
-      if (!stays(v)) {
-        saved = bounded_sum(saved, bytes_of(v));
-      } else if (!is_counted[v]) {
-        is_counted[v] = 1;
-        resident = bounded_sum(resident, state_bytes(v));
-      }
+      if (is_counted[v]) continue;
+      is_counted[v] = 1;
+      stays(v) ? resident = bounded_sum(resident, state_bytes(v)) : saved = bounded_sum(saved, bytes_of(v));
     }
     if (!o.saved.empty()) saved = o.saved[i];
     if (o.backward == 0 && o.saved.empty()) saved = 0;

@@ -125,7 +125,7 @@ class device_order_search {
 
   /// Offers the best cut for an order of devices.
   void offer_order(std::vector<std::uint32_t> const& order) {
-    if (auto const p = best_of(order, std::numeric_limits<double>::infinity())) offer(*p);
+    if (auto const p = best_of(order, value_)) offer(*p);
   }
 
   std::optional<ordered_cut> const& best() const { return best_; }
