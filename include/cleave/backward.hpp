@@ -4,6 +4,8 @@
 /// Gradients of stages: the loss, backward passes and their saved activations, separate weight passes, and
 /// state that several stages share.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// A graph with its loss appended.
 #include "cleave/backward/with_loss.hpp"
 /// Selects the output that is the loss.

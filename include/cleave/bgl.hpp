@@ -4,6 +4,8 @@
 /// Adapters for Boost.Graph: graphs as dataflow or as undirected graphs, and parts as property maps. Needs
 /// Boost: component `boost`.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// A directed Boost graph as a dataflow graph.
 #include "cleave/adapt/bgl/dataflow.hpp"
 /// A Boost graph, without directions, in CSR arrays.

@@ -4,6 +4,8 @@
 /// Checkpoints of the state of all stages, written so that a crash never leaves a damaged one. Needs
 /// FlatBuffers and xxHash: component `bytes`.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// Reads the newest complete checkpoint.
 #include "cleave/checkpoint/checkpoint.hpp"
 /// Writes a checkpoint.

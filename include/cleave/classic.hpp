@@ -4,6 +4,8 @@
 /// Well-known partitioners to compare with: Kernighan-Lin, Fiduccia-Mattheyses, spectral, space-filling
 /// curves, and published pipeline planners.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// All classic methods by name.
 #include "cleave/partition/classic/named_methods.hpp"
 /// Greedy graph growing from a seed node.

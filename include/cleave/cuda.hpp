@@ -4,6 +4,8 @@
 /// Runs stages on GPUs, with ranks as threads of one process or as processes. Needs the CUDA toolkit;
 /// processes also need NCCL and libsodium. Component `cuda`.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// A GPU as a device.
 #include "cleave/cuda/device.hpp"
 /// Device memory.

@@ -3,6 +3,8 @@
 
 /// Draws graphs, stages, schedules and runs as DOT, SVG, HTML and traces.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// Writes a graph and its parts in DOT, the language of Graphviz.
 #include "cleave/draw/dot.hpp"
 /// Draws a graph as SVG, in the colours of its parts.

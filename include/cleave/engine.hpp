@@ -3,6 +3,8 @@
 
 /// Runs the stages of a pipe in your framework: from a module graph to trained stages.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// Makes a pipeline of an engine and a schedule, on threads, processes or GPUs.
 #include "cleave/engine/make_pipeline.hpp"
 /// Connects the stages of a pipe, and makes those of each rank.

@@ -3,6 +3,8 @@
 
 /// Finds optimal partitions and proves that they are optimal.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// The options: what to minimise, and the limits.
 #include "cleave/partition/exact/exact_options.hpp"
 /// Finds stages with the smallest bottleneck.

@@ -4,6 +4,8 @@
 /// Reads and writes graphs, plans, costs and schedules as JSON, METIS, Matrix Market, DIMACS, edge lists and
 /// CSV.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// Module graphs as JSON.
 #include "cleave/formats/graph_json.hpp"
 /// Module graphs and the stages in them as code.

@@ -3,6 +3,8 @@
 
 /// Partitions hypergraphs into k balanced parts, as hMETIS, PaToH and KaHyPar do.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// A partition: the part of each node.
 #include "cleave/partition/model/partition.hpp"
 /// Hypergraphs in CSR arrays.

@@ -3,6 +3,8 @@
 
 /// Partitions undirected graphs into k balanced parts with a small edge cut, as METIS and KaMinPar do.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// A partition: the part of each node.
 #include "cleave/partition/model/partition.hpp"
 /// Undirected graphs in CSR arrays, and their construction from a list of edges.

@@ -3,6 +3,8 @@
 
 /// Maps graphs to machines whose places are at different distances, as process mapping does.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// Undirected graphs in CSR arrays, and their construction from a list of edges.
 #include "cleave/graph/adjacency.hpp"
 /// The places of a machine and their distances.

@@ -3,6 +3,8 @@
 
 /// Module graphs: the library's own IR, and the cuts of torch.fx, Slapo and DDPOptimizer.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// The module graph: nodes that call functions and modules, as in torch.fx.
 #include "cleave/graph/module_graph.hpp"
 /// Arguments: constants and node values nested in lists, tuples, dicts and slices.

@@ -3,6 +3,8 @@
 
 /// Runs ranks as MPI processes. Needs MPI: component `mpi`.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// Initialises and finalises MPI.
 #include "cleave/mpi/environment.hpp"
 /// A pipeline whose ranks are MPI processes.

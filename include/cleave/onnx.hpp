@@ -4,6 +4,8 @@
 /// Reads ONNX models, estimates their costs, cuts them and writes the stages. Needs ONNX and Protocol
 /// Buffers: component `onnx`.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// Reads a model.
 #include "cleave/adapt/onnx/load.hpp"
 /// Checks a model and reports its first fault.

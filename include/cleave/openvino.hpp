@@ -3,5 +3,7 @@
 
 /// OpenVINO as an inference engine for the stages of ONNX models. Needs OpenVINO: component `openvino`.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// Computes a stage in OpenVINO.
 #include "cleave/openvino/network.hpp"

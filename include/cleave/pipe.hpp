@@ -4,6 +4,8 @@
 /// Pipes as PyTorch's pipelining makes them: cuts of a module graph, the placement of state, devices, and
 /// relays.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// Cuts a module graph into the stages of a pipe.
 #include "cleave/pipe/module_pipe.hpp"
 /// Finds the values that need gradients.

@@ -3,6 +3,8 @@
 
 /// Runs stages on ranks that are processes and meet over TCP. Needs libsodium: component `processes`.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// A pipeline whose ranks are processes.
 #include "cleave/run/processes/process_pipeline.hpp"
 /// A rendezvous of processes over TCP.

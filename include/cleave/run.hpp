@@ -3,6 +3,8 @@
 
 /// Runs stages: executes a schedule on threads, with microbatches and gradients, or streams values forward.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// The concepts of a device, a communicator and a stage.
 #include "cleave/run/model/concepts.hpp"
 /// A view of a tensor's memory.

@@ -4,6 +4,8 @@
 /// Pipeline schedules: the actions of each rank in a step, their families, messages, checks, time and memory,
 /// and PyTorch's text format.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// The dataflow between stages: edges, bytes, layouts.
 #include "cleave/core/dataflow.hpp"
 /// An action of a rank.

@@ -3,6 +3,8 @@
 
 /// Searches for a schedule under given costs and memory limits, and proves a lower bound.
 
+/// Refuses compilers without exceptions in one line.
+#include "cleave/core/needs_exceptions.hpp"
 /// The search problem: stages, costs and limits.
 #include "cleave/schedule/list/search_problem.hpp"
 /// Finds the best schedule within a given time.

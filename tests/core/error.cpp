@@ -74,3 +74,13 @@ TEST_CASE("fault_error: the message is the subject, if there is one, and the tex
   CHECK(fault_error<lid_fault>("chest", {3}).what() == doctest::String("chest: there are 3 lids"));
   CHECK(fault_error<key_fault>(key_fault()).what() == doctest::String("no key fits"));
 }
+
+TEST_CASE("raise: throws the error as its own type, also one whose witness can only be moved") {
+  try {
+    detail::raise(witness_error("held", std::make_unique<int>(7)));
+  } catch (witness_error<std::unique_ptr<int>> const& e) {
+    CHECK(*e.witness == 7);
+    CHECK(std::string(e.what()) == "held");
+  }
+  CHECK_THROWS_AS(detail::raise(infeasible_error("two parts of one node")), infeasible_error);
+}

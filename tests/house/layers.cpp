@@ -163,6 +163,29 @@ names reached_from(std::string const& header) {
   return seen;
 }
 
+/// Returns the fronts that a row of the table of needs in docs/architecture.md names.
+names fronts_in_need_of(std::string const& need, std::string const& page) {
+  for (auto const& line : project::lines_of(page)) {
+    auto const begin = "| " + need + " | ";
+    if (!line.starts_with(begin)) continue;
+    names listed;
+    std::istringstream list(line.substr(begin.size()));
+    for (std::string name; list >> name && name != "|";)
+      listed.insert((name.ends_with(",") ? name.substr(0, name.size() - 1) : name) + ".hpp");
+    return listed;
+  }
+  return {};
+}
+
+/// Returns whether `header` includes a header of the system for which `is_meant` returns true.
+template <class Predicate>
+bool includes_of_system(std::string const& header, Predicate is_meant) {
+  static std::regex const include("#\\s*include\\s*<([^>]+)>.*");
+  for (auto const& line : project::lines_of(project::text_of(project::root / "include/cleave" / header)))
+    if (std::smatch m; std::regex_match(line, m, include) && is_meant(m[1].str())) return true;
+  return false;
+}
+
 }  // namespace
 
 TEST_CASE("layers: the table of folders in docs/architecture.md allows every include") {
@@ -271,4 +294,33 @@ TEST_CASE(
       for (auto const& [own, room] : heavy)
         if (place_of(header).room == room && !above.contains(front))
           CHECK_MESSAGE(front == own + ".hpp", front, " reads ", header);
+}
+
+TEST_CASE("front headers: docs/architecture.md says which of them need exceptions, threads and POSIX") {
+  names without_exceptions, with_threads, with_posix;
+  for (auto const& [front, includes] : fronts()) {
+    auto const reached = reached_from(front);
+    auto const one_of_them = [&](auto is_meant) {
+      return std::ranges::any_of(reached, [&](auto const& h) { return includes_of_system(h, is_meant); });
+    };
+    if (!reached.contains("core/needs_exceptions.hpp") && front != "version.hpp")
+      without_exceptions.insert(front);
+    if (one_of_them([](std::string const& h) { return threads.contains(h); })) with_threads.insert(front);
+    if (one_of_them([](std::string const& h) { return outside_library(h) == "POSIX"; }))
+      with_posix.insert(front);
+  }
+  auto const page = project::text_of(project::root / "docs/architecture.md");
+  CHECK(fronts_in_need_of("no exceptions", page) == without_exceptions);
+  CHECK(fronts_in_need_of("threads", page) == with_threads);
+  CHECK(fronts_in_need_of("POSIX", page) == with_posix);
+}
+
+// What is thrown there is thrown by detail::raise, which has another end where nothing can be thrown.
+TEST_CASE("headers that work without exceptions: throw and catch nothing") {
+  std::regex const word("(^|[^a-z_])(throw|try|catch)([^a-z_]|$)");
+  for (auto const& header : reached_from("cleave.hpp")) {
+    if (header == "core/error.hpp") continue;
+    for (auto const& line : project::lines_of(project::text_of(project::root / "include/cleave" / header)))
+      CHECK_MESSAGE(!std::regex_search(line.substr(0, line.find("//")), word), header, ": ", line);
+  }
 }

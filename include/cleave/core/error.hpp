@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -56,3 +58,18 @@ class infeasible_error : public error {
   using error::error;
 };
 }  // namespace cleave
+
+namespace cleave::inline v0_2::detail {
+
+/// Throws `e`. In a program without exceptions it prints the text of `e` to stderr and aborts.
+template <class Error>
+[[noreturn]] void raise(Error e) {
+#if defined(__cpp_exceptions) || defined(_CPPUNWIND)
+  throw Error(std::move(e));
+#else
+  std::fprintf(stderr, "cleave: %s\n", e.what());
+  std::abort();
+#endif
+}
+
+}  // namespace cleave::detail

@@ -8,6 +8,8 @@
 #if __cplusplus < 202002L
 #include "cleave needs C++20: compile with -std=c++20 or newer"
 #endif
-#if !defined(__cpp_exceptions) && !defined(_CPPUNWIND)
-#include "cleave needs exceptions: compile without -fno-exceptions"
+#if defined(__clang__) && !defined(__apple_build_version__) && __clang_major__ < 16
+#include "cleave needs clang 16 or newer, or g++ 12 or newer"
+#elif defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
+#include "cleave needs g++ 12 or newer, or clang 16 or newer"
 #endif

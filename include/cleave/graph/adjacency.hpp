@@ -323,7 +323,7 @@ std::string describe(adjacency_fault f, adjacency_view<Index, NodeWeight, EdgeWe
 template <std::integral Index, weight_number NodeWeight, weight_number EdgeWeight, std::integral Offset>
 void check_adjacency(adjacency_view<Index, NodeWeight, EdgeWeight, Offset> g) {
   if (auto const fault = find_adjacency_fault(g))
-    throw detail::adjacency_error("graph: " + describe(*fault, g), *fault);
+    detail::raise(detail::adjacency_error("graph: " + describe(*fault, g), *fault));
 }
 
 /// A list of undirected edges, in any order, each once and in either direction. Self-loops are ignored.
@@ -356,13 +356,15 @@ template <std::integral Index, weight_number Weight>
 adjacency<Index, Weight> adjacency_of_edges(std::size_t nodes, edge_pairs<Index, Weight> const& edges,
                                             repeated_edges repeated = repeated_edges::add_up) {
   constexpr auto most = static_cast<std::uint64_t>((std::numeric_limits<Index>::max)());
-  if (nodes >= most || edges.size() > most / 2) throw index_overflow(std::numeric_limits<Index>::digits);
+  if (nodes >= most || edges.size() > most / 2)
+    detail::raise(index_overflow(std::numeric_limits<Index>::digits));
   bool const weighted = !edges.weight.empty();
   expects(edges.to.size() == edges.size() && (!weighted || edges.weight.size() == edges.size()),
           "two ends of each edge, and a weight of each or of none");
   detail::weight_sum<Weight> total;
   for (Weight const w : edges.weight) total.add(w);
-  if (total.overflows()) throw error("the sum of the edge weights exceeds 2^63 - 1: use a larger unit");
+  if (total.overflows())
+    detail::raise(error("the sum of the edge weights exceeds 2^63 - 1: use a larger unit"));
 
   // Groups the directed edges by target. Distributing the groups in order then fills each row in ascending
   // order.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <concepts>
+#include <cstdlib>
 #include <ranges>
 
 #include "cleave/graph/concepts.hpp"
@@ -61,7 +62,7 @@ template <class Graph>
     static_assert(is_met<Graph>,
                   "results(n): a const member is needed that returns a range of value_t, the values that n "
                   "makes; it may be left out only if each node is its own result");
-  throw;
+  std::abort();
 }
 
 /// Fails to compile with a message about the first member that an `uncosted_graph` lacks.
@@ -76,7 +77,7 @@ template <class Graph>
     static_assert(is_met<Graph>,
                   "bytes(v): a const member is needed that returns the bytes that move when v crosses a "
                   "boundary, or 0 if unknown");
-  throw;
+  std::abort();
 }
 
 }  // namespace cleave::detail

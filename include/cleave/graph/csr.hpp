@@ -30,7 +30,7 @@ inline constexpr Index none = static_cast<Index>(-1);
 /// \throws index_overflow if `n` is not below `none`
 template <std::unsigned_integral Index>
 constexpr Index narrow(std::size_t n) {
-  if (n >= none<Index>) throw index_overflow(std::numeric_limits<Index>::digits);
+  if (n >= none<Index>) detail::raise(index_overflow(std::numeric_limits<Index>::digits));
   return static_cast<Index>(n);
 }
 

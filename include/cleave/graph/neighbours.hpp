@@ -287,7 +287,7 @@ neighbour_snapshot<Graph, Index> neighbours_of(Graph const& g) {
   detail::check_undirected_concepts<Graph>();
   neighbour_snapshot<Graph, Index> s;
   if (auto const fault = detail::neighbour_reader<Graph, Index>(g).read(s))
-    throw detail::neighbour_error<node_t<Graph>>("adapter: " + describe(*fault, g, s), *fault);
+    detail::raise(detail::neighbour_error<node_t<Graph>>("adapter: " + describe(*fault, g, s), *fault));
   return s;
 }
 

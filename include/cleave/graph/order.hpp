@@ -163,7 +163,7 @@ std::vector<node_t<Graph>> topological_order(Graph const& g) {
       else if (i == shown)
         path += "… " + std::to_string(cycle.size() - 2 * shown) + " more … -> ";
     path += label(g, witness.front(), cycle.front());
-    throw cycle_error<node_t<Graph>>("the graph has a cycle: " + path, std::move(witness));
+    detail::raise(cycle_error<node_t<Graph>>("the graph has a cycle: " + path, std::move(witness)));
   }
   for (auto const at : order) sorted.push_back(nodes[at]);
   return sorted;

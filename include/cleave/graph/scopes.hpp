@@ -189,9 +189,9 @@ basic_scopes<Index> scopes_of(basic_snapshot_arrays<Index> const& s, std::vector
   auto reader = read_scopes(s, std::move(kinds), std::move(mark));
   auto scopes = reader.finish();
   if (auto const& fault = reader.fault())
-    throw unpaired_scope_error("scope " + quoted(names[reader.kind_of_fault()].name) + ": " +
+    raise(unpaired_scope_error("scope " + quoted(names[reader.kind_of_fault()].name) + ": " +
                                    unpaired_scope_text(fault->what, s.label(fault->node)),
-                               *fault);
+                               *fault));
   return scopes;
 }
 
@@ -248,11 +248,11 @@ class scope_describer {
         if (is_token(v, n)) continue;
         if (scopes_.is_mark(n) && s_.producer[v] != none<Index> && !is_replicable(s_, s_.producer[v]))
           if (auto const& x = scopes_.list[scopes_.at[n]]; scopes_.policy(x) == scope_policy::replicate)
-            throw scope_operand_error(
+            raise(scope_operand_error(
                 "scope " + quoted(scopes_.kinds[x.kind].name) + ": node " + s_.label(n) +
                     " reads a value that another node makes, so it cannot be copied into other stages; read "
                     "only inputs and constants, or give the scope the policy forbid or extend",
-                n);
+                n));
         operands.add(v);
       }
       operands.close();

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/error.hpp"
 #include "cleave/graph/adapter_fault.hpp"
 #include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
@@ -65,7 +66,7 @@ class snapshot_reader {
   [[noreturn]] void fault(adapter_violation what, std::size_t at, std::string const& place) {
     if (what == after_its_user || what == follows_a_later)
       topological_order(g_);  // throws cycle_error if there is no order
-    throw adapter_error({what, at}, place);
+    raise(adapter_error({what, at}, place));
   }
 
   void make_room(std::size_t nodes) {
@@ -118,9 +119,9 @@ class snapshot_reader {
       if (s_.producer[v] == none<Index>) {
         auto const first = find_unlisted_values(g_).front();
         auto const n = static_cast<Index>(first.node);
-        throw adapter_error(
+        raise(adapter_error(
             {unlisted_operand, first.node, first.operand},
-            "operand #" + std::to_string(first.operand) + " of node " + label(g_, s_.node[n], n));
+            "operand #" + std::to_string(first.operand) + " of node " + label(g_, s_.node[n], n)));
       }
   }
 

@@ -95,8 +95,8 @@ class boundary_resolver {
   }
 
   [[noreturn]] void refuse(std::size_t producer, std::size_t reader, std::string const& why) {
-    throw boundary_error("value of " + label(producer) + ", which " + label(reader) + " reads: " + why,
-                         {producer, reader});
+    raise(boundary_error("value of " + label(producer) + ", which " + label(reader) + " reads: " + why,
+                         {producer, reader}));
   }
 
   /// Returns a reader of `v` outside its producer's part, or nothing. A copy counts as outside, since it can
@@ -213,10 +213,10 @@ class boundary_resolver {
       auto const r = holding_(std::size_t{v});
       if (r == holding_rule::hold || (r == holding_rule::lift && readers[v] == 1)) continue;
       if (s().latest[s().slot[v]] != v)
-        throw holding_error(
+        raise(holding_error(
             "value #" + std::to_string(v) +
                 " is state that a node writes, so the caller cannot pass it; let stages hold it",
-            v);
+            v));
       s().from[v] = source::input;
       out_.passed.push_back(v);
     }

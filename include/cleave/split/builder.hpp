@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cstdlib>
 #include <type_traits>
 #include <utility>
 
@@ -65,7 +66,7 @@ template <class Builder, class Graph>
       static_assert(is_met<Builder>,
                     "result(v, made): a member is needed that receives each output of the stage");
   }
-  throw;
+  std::abort();
 }
 
 }  // namespace cleave::detail

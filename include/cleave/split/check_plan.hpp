@@ -484,7 +484,7 @@ namespace cleave::inline v0_2::detail {
 template <std::unsigned_integral Index>
 void check_plan(basic_snapshot_arrays<Index> const& s, basic_plan<Index> const& p) {
   if (auto const f = find_plan_fault(s, p))
-    throw plan_error("the plan does not match the graph: " + plan_fault_text(s, *f), *f);
+    raise(plan_error("the plan does not match the graph: " + plan_fault_text(s, *f), *f));
 }
 
 }  // namespace cleave::detail

@@ -55,10 +55,10 @@ void emit_stage(Graph const& g, snapshot<Graph, Index> const& s, basic_stage<Ind
     auto&& results = b.clone(s.node[n], [&](value_t<Graph> const& v) -> made {
       auto const* m = find_held(s.find_slot(v));
       if (!m)
-        throw lookup_error("emit: node " + s.label(n) +
+        raise(lookup_error("emit: node " + s.label(n) +
                                " looks up a value that its stage neither receives nor has made; operands(n), "
                                "or the bodies that regions(n) names, must list all that clone(n) reads",
-                           n);
+                           n));
       return *m;
     });
     auto result = std::ranges::begin(results);

@@ -55,9 +55,9 @@ void inline_stages(basic_snapshot_arrays<Index> const& s, basic_plan<Index> cons
   expects(pieces.size() == p.stages.size(), "a piece for each stage");
   auto const require = [](bool ok, stage_id i, char const* what) {
     if (!ok)
-      throw detail::piece_error("inline_stages: stage " + std::to_string(index(i)) + " does not have the " +
-                                    what + " that the plan lists",
-                                i);
+      detail::raise(detail::piece_error("inline_stages: stage " + std::to_string(index(i)) +
+                                            " does not have the " + what + " that the plan lists",
+                                        i));
   };
   for (stage_id const i : p.order) {
     auto const& stage = p.stages[index(i)];

@@ -41,8 +41,8 @@ std::vector<std::size_t> updated_state(staged_graph<Graph, Index> const& stages)
   for (auto const& u : p.updates) {
     auto const at = held.find(key(index(u.to), u.value));
     if (at == none<std::size_t>)
-      throw error("run_stages: " + stage_text(u.to) +
-                  " does not hold the state that an update of the plan writes; see find_plan_fault");
+      raise(error("run_stages: " + stage_text(u.to) +
+                  " does not hold the state that an update of the plan writes; see find_plan_fault"));
     found.push_back(position[at]);
   }
   return found;
@@ -74,15 +74,15 @@ std::vector<Value> run_stages(staged_graph<Graph, Index> const& stages, std::vec
   auto const& p = stages.plan();
   auto const number = [](std::size_t n) { return std::to_string(n); };
   if (inputs.size() != s.inputs.size())
-    throw error("run_stages: " + number(inputs.size()) + " inputs are given, but the graph has " +
-                number(s.inputs.size()));
+    detail::raise(error("run_stages: " + number(inputs.size()) + " inputs are given, but the graph has " +
+                        number(s.inputs.size())));
   auto const state_of = detail::updated_state(stages);
 
   std::vector<std::optional<Value>> held(s.values());
   auto const value_of = [&](Index v, char const* what, stage_id of) -> Value const& {
     if (!held[v])
-      throw error(std::string("run_stages: no stage has output ") + what + stage_text(of) +
-                  "; see find_plan_fault");
+      detail::raise(error(std::string("run_stages: no stage has output ") + what + stage_text(of) +
+                          "; see find_plan_fault"));
     return *held[v];
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) held[s.inputs[i]] = inputs[i];
@@ -92,8 +92,8 @@ std::vector<Value> run_stages(staged_graph<Graph, Index> const& stages, std::vec
     for (Index const v : stage.inputs) in.push_back(value_of(v, "an input of ", i));
     std::vector<Value> made = run(i, std::span<Value>(in));
     if (made.size() != stage.outputs.size())
-      throw error("run_stages: " + stage_text(i) + " returned " + number(made.size()) +
-                  " values, but the number of its outputs is " + number(stage.outputs.size()));
+      detail::raise(error("run_stages: " + stage_text(i) + " returned " + number(made.size()) +
+                          " values, but the number of its outputs is " + number(stage.outputs.size())));
     for (std::size_t j = 0; j < made.size(); ++j) held[stage.outputs[j]] = std::move(made[j]);
   }
 
@@ -113,8 +113,8 @@ template <class Value, class Graph, std::unsigned_integral Index, class Run>
 std::vector<Value> run_stages(staged_graph<Graph, Index> const& stages, std::vector<Value> const& inputs,
                               Run run) {
   for (auto const& u : stages.plan().updates)
-    throw error("run_stages: " + stage_text(u.from) + " writes state of " + stage_text(u.to) +
-                "; pass update(stage, v, value), which stores it for the next step");
+    detail::raise(error("run_stages: " + stage_text(u.from) + " writes state of " + stage_text(u.to) +
+                        "; pass update(stage, v, value), which stores it for the next step"));
   return run_stages(stages, inputs, std::move(run), [](stage_id, value_t<Graph> const&, Value const&) {});
 }
 

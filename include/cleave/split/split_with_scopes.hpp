@@ -309,12 +309,12 @@ std::vector<stage_id> scoped_order(basic_snapshot_arrays<Index> const& s, partit
   std::erase_if(order, [&](stage_id i) { return index(i) >= p.parts; });
   auto const still = order.size() < p.parts ? late : states.find_late_start(order);
   if (still)
-    throw scope_order_error(
+    raise(scope_order_error(
         "scope " + quoted(scopes.kinds[still->kind].name) + ": node " + s.label(still->early) + " in part " +
             std::to_string(index(p.of[still->early])) + " runs before the state is first set, but part " +
             std::to_string(index(p.of[still->late])) + ", where node " + s.label(still->late) +
             " needs it set, cannot run after it; cut elsewhere",
-        {still->early, still->late});
+        {still->early, still->late}));
   return order;
 }
 
@@ -335,12 +335,12 @@ template <std::unsigned_integral Index>
 basic_plan<Index> make_plan(basic_snapshot_arrays<Index> const& s, partition const& p,
                             basic_scopes<Index> const& scopes, plan_options const& options = {}) {
   if (auto const cut = detail::find_cut_scope(s, p, scopes))
-    throw scope_cut_error("scope " + quoted(scopes.kinds[scopes.list[cut->scope].kind].name) +
-                              " must not be cut: node " + s.label(cut->first) + " is in part " +
-                              std::to_string(index(p.of[cut->first])) + ", node " + s.label(cut->second) +
-                              " in part " + std::to_string(index(p.of[cut->second])) +
-                              "; put both into one part",
-                          {cut->first, cut->second});
+    detail::raise(scope_cut_error("scope " + quoted(scopes.kinds[scopes.list[cut->scope].kind].name) +
+                                      " must not be cut: node " + s.label(cut->first) + " is in part " +
+                                      std::to_string(index(p.of[cut->first])) + ", node " +
+                                      s.label(cut->second) + " in part " +
+                                      std::to_string(index(p.of[cut->second])) + "; put both into one part",
+                                  {cut->first, cut->second}));
   if (scopes.list.empty()) return make_plan(s, p, options);
   detail::check_assignment(s, p);
   auto const parts = detail::part_graph_of(s, p);

@@ -86,12 +86,12 @@ namespace cleave::inline v0_2 {
 /// and the previous bucket has arrived. O(buckets).
 /// \throws error if the link is invalid, bucket_load_error.
 inline bucket_times bucket_times_of(std::span<bucket_load const> loads, link_speed const& link) {
-  if (auto const fault = detail::find_link_fault(link)) throw error("bucket times: " + *fault);
+  if (auto const fault = detail::find_link_fault(link)) detail::raise(error("bucket times: " + *fault));
   if (auto const bad = detail::find_bad_load(loads))
-    throw detail::bucket_load_error("bucket times: the backward time of bucket " + std::to_string(*bad) +
-                                        " is " + std::to_string(loads[*bad].backward) +
-                                        ": times and their sum must be finite and not negative",
-                                    *bad);
+    detail::raise(detail::bucket_load_error(
+        "bucket times: the backward time of bucket " + std::to_string(*bad) + " is " +
+            std::to_string(loads[*bad].backward) + ": times and their sum must be finite and not negative",
+        *bad));
   bucket_times t;
   double free = 0;  // time at which the link is free
   for (auto const& load : loads) {

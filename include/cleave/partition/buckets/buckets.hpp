@@ -119,8 +119,8 @@ void add_to_bucket(basic_snapshot_arrays<Index> const& s, basic_bucket_counts<In
                    std::size_t n, basic_bucket<Index>& b) {
   for (Index const e : counts.entries[n]) {
     if (counts.bytes[e] > static_cast<std::size_t>(-1) - b.bytes)
-      throw partition_error("buckets: the bytes of the parameters do not fit 64 bits at node " + s.label(n),
-                            {n});
+      raise(partition_error("buckets: the bytes of the parameters do not fit 64 bits at node " + s.label(n),
+                            {n}));
     b.bytes += counts.bytes[e];
     b.entries.push_back(e);
   }
@@ -159,7 +159,7 @@ basic_bucket_partition<Index> fill_buckets(basic_snapshot_arrays<Index> const& s
                                            basic_bucket_counts<Index> counts,
                                            bucket_options const& options = {}) {
   expects(counts.entries.rows() == s.nodes(), "entries for each node");
-  if (auto const fault = detail::find_option_fault(options)) throw error("buckets: " + *fault);
+  if (auto const fault = detail::find_option_fault(options)) detail::raise(error("buckets: " + *fault));
   detail::bucket_closing<Index> const closing(s);
   std::vector<basic_bucket<Index>> buckets(1);  // from the tail to the front
   std::size_t end = s.nodes();                  // one past the last node of the bucket

@@ -169,13 +169,13 @@ inline std::optional<std::size_t> find_bad_step(std::span<backward_step const> s
 /// the steps allow. Exact up to rounding of sums. Ties are broken arbitrarily. O(n log n) for n steps.
 /// \throws error if the link is invalid, backward_step_error.
 inline optimal_cut optimal_cut_of(std::span<backward_step const> steps, link_speed const& link) {
-  if (auto const fault = find_link_fault(link)) throw error("optimal buckets: " + *fault);
+  if (auto const fault = find_link_fault(link)) raise(error("optimal buckets: " + *fault));
   if (auto const bad = find_bad_step(steps, link))
-    throw backward_step_error("optimal buckets: step " + std::to_string(*bad) +
+    raise(backward_step_error("optimal buckets: step " + std::to_string(*bad) +
                                   " of the backward pass takes " + std::to_string(steps[*bad].time) +
                                   " and completes " + std::to_string(steps[*bad].bytes) +
                                   " bytes: times and all sums must be finite and not negative",
-                              *bad);
+                              *bad));
   return cut_optimizer(steps, link).find();
 }
 
@@ -200,8 +200,8 @@ std::vector<backward_step> backward_steps(basic_snapshot_arrays<Index> const& s,
     step.time = times[n];
     for (Index const e : counts.entries[n]) {
       if (counts.bytes[e] > static_cast<std::size_t>(-1) - step.bytes)
-        throw partition_error("buckets: the bytes of the parameters do not fit 64 bits at node " + s.label(n),
-                              {n});
+        raise(partition_error("buckets: the bytes of the parameters do not fit 64 bits at node " + s.label(n),
+                              {n}));
       step.bytes += counts.bytes[e];
     }
   }
@@ -222,8 +222,8 @@ basic_bucket_partition<Index> fill_optimal_buckets(basic_snapshot_arrays<Index> 
                                                    std::vector<double> const& times, link_speed const& link) {
   expects(counts.entries.rows() == s.nodes(), "entries for each node");
   if (times.size() != s.nodes())
-    throw error("optimal buckets: " + std::to_string(times.size()) + " backward times are given for " +
-                std::to_string(s.nodes()) + " nodes");
+    detail::raise(error("optimal buckets: " + std::to_string(times.size()) +
+                        " backward times are given for " + std::to_string(s.nodes()) + " nodes"));
   auto const cut = detail::optimal_cut_of(detail::backward_steps(s, counts, times), link);
   std::vector<basic_bucket<Index>> buckets;
   for (std::size_t step = 0; auto const end : cut.ends)

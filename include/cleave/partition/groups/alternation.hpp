@@ -80,7 +80,7 @@ alternating_partition alternation(basic_snapshot_arrays<Index> const& s, std::ve
                                   alternation_options const& o = {}) {
   expects(supported.size() == s.nodes(), "an entry of `supported` for each node");
   if (auto const fault = detail::find_option_fault({.together = o.together}, s))
-    throw error("alternation: " + *fault);
+    detail::raise(error("alternation: " + *fault));
   auto const units = detail::capability_units_of<Index>(s, supported, o.together);
   bool host_turn = detail::host_begins(units);
   auto const turn = detail::turns_of(units, host_turn);
@@ -108,10 +108,10 @@ alternating_partition alternation(basic_snapshot_arrays<Index> const& s, std::ve
 
   auto const used = static_cast<std::size_t>(std::count(p.accelerated.begin(), p.accelerated.end(), 1));
   if (used > o.most)
-    throw infeasible_error(
-        "alternation: the accelerator gets " + std::to_string(used) + " parts, but at most " +
-        std::to_string(o.most) +
-        " are allowed; raise `least`, so that small parts go to the host, or raise `most`");
+    detail::raise(
+        infeasible_error("alternation: the accelerator gets " + std::to_string(used) +
+                         " parts, but at most " + std::to_string(o.most) +
+                         " are allowed; raise `least`, so that small parts go to the host, or raise `most`"));
   return p;
 }
 

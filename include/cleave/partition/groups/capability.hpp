@@ -409,7 +409,8 @@ std::vector<fusion_group> capability_groups(basic_snapshot_arrays<Index> const& 
                                             std::vector<char> const& supported,
                                             capability_options const& o = {}, Veto veto = {}) {
   expects(supported.size() == s.nodes(), "an entry of `supported` for each node");
-  if (auto const fault = detail::find_option_fault(o, s)) throw error("capability_groups: " + *fault);
+  if (auto const fault = detail::find_option_fault(o, s))
+    detail::raise(error("capability_groups: " + *fault));
   detail::capability_grouper<Index, Veto> grouper(s, o, veto);
   return o.by == grouping::fewest ? grouper.fewest(supported) : grouper.by_merge_walk(supported);
 }

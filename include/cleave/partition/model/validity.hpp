@@ -76,9 +76,9 @@ using overflow_error = tagged_error<struct overflow_tag, std::size_t>;
 template <std::unsigned_integral Index>
 void add_bytes(std::size_t& sum, std::size_t bytes, basic_snapshot_arrays<Index> const& g, std::size_t n) {
   if (bytes > static_cast<std::size_t>(-1) - sum)
-    throw overflow_error("the sum of bytes up to node " + g.label(n) + " exceeds " +
+    raise(overflow_error("the sum of bytes up to node " + g.label(n) + " exceeds " +
                              std::to_string(static_cast<std::size_t>(-1)),
-                         n);
+                         n));
   sum += bytes;
 }
 
@@ -309,27 +309,27 @@ template <std::unsigned_integral Index>
 void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p) {
   auto const part_of = [&](std::size_t n) { return part_label(s, p, n); };
   if (p.of.size() != s.nodes())
-    throw partition_error("the partition has " + std::to_string(p.of.size()) +
+    raise(partition_error("the partition has " + std::to_string(p.of.size()) +
                               " entries, but the number of nodes is " + std::to_string(s.nodes()),
-                          {});
+                          {}));
   if (p.parts > s.nodes() + 65'536)  // reject before allocating tables of that size
-    throw partition_error("the partition has " + std::to_string(p.parts) + " parts for " +
+    raise(partition_error("the partition has " + std::to_string(p.parts) + " parts for " +
                               std::to_string(s.nodes()) + " nodes; number parts from 0 without gaps",
-                          {});
+                          {}));
   if (auto const n = find_unassigned_node(s, p))
-    throw partition_error(
-        "node " + s.label(*n) + " is not in any of the " + std::to_string(p.parts) + " parts", {*n});
+    raise(partition_error(
+        "node " + s.label(*n) + " is not in any of the " + std::to_string(p.parts) + " parts", {*n}));
   if (auto const sent = find_sent_value(s, p))
-    throw partition_error(
+    raise(partition_error(
         "a value that cannot cross a part boundary is read in another part: " + part_of(sent->producer) +
             " makes it, " + part_of(sent->consumer) + " reads it; put both nodes into the same part",
-        {sent->producer, sent->consumer});
+        {sent->producer, sent->consumer}));
   if (auto const pair = find_split_group(s, p))
-    throw partition_error(
+    raise(partition_error(
         "nodes that must share a part (because of together(n), or because one writes memory that the other "
         "views) are in different parts: " +
             part_of(pair->first) + ", " + part_of(pair->second) + "; put both into the same part",
-        {pair->first, pair->second});
+        {pair->first, pair->second}));
 }
 
 }  // namespace cleave::detail
@@ -355,7 +355,7 @@ void check_partition(basic_snapshot_arrays<Index> const& s, partition const& p) 
         text += "; … " + std::to_string(cycle->size() - 2 * shown) + " more …";
       nodes.insert(nodes.end(), {edge.producer, edge.consumer});
     }
-    throw partition_error(text, std::move(nodes));
+    detail::raise(partition_error(text, std::move(nodes)));
   }
 }
 

@@ -125,17 +125,17 @@ partition assign(Graph const& g, std::vector<std::uint32_t> const& part_of) {
   for (auto n : g.nodes()) {
     auto const at = p.of.size();
     if (at >= part_of.size())
-      throw detail::assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
-                                              " entries, but none for node " + label(g, n, at),
-                                          at);
+      detail::raise(detail::assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
+                                                      " entries, but none for node " + label(g, n, at),
+                                                  at));
     p.of.push_back(part_id{part_of[at]});
     if (p.of[at] != no_part && part_of[at] >= p.parts) p.parts = part_of[at] + 1;
   }
   if (part_of.size() > p.of.size())
-    throw detail::assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
-                                            " entries, but the graph has " + std::to_string(p.of.size()) +
-                                            " nodes",
-                                        p.of.size());
+    detail::raise(detail::assignment_size_error("the assignment has " + std::to_string(part_of.size()) +
+                                                    " entries, but the graph has " +
+                                                    std::to_string(p.of.size()) + " nodes",
+                                                p.of.size()));
   return p;
 }
 
@@ -188,9 +188,9 @@ partition assign_after_modules(Graph const& g, std::vector<std::string> const& c
   for (auto const& cut : cuts) {
     auto const m = modules.find(cut);
     if (m == none<std::uint32_t>)
-      throw detail::module_path_error(
+      detail::raise(detail::module_path_error(
           "the graph has no node in module " + quoted(cut) + suggestion(near_names(cut, modules.handles())),
-          cut);
+          cut));
     ends[last[m]] = 1;
   }
   partition p{{}, nodes == 0 ? 0u : 1u};
@@ -226,7 +226,7 @@ labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named
     ++count[known.find(names[n])];
   }
   auto const refuse = [&](std::size_t entry, std::string const& why) {
-    throw assignment_error("assignment: entry #" + std::to_string(entry) + " " + why, entry);
+    detail::raise(assignment_error("assignment: entry #" + std::to_string(entry) + " " + why, entry));
   };
   auto const position = [&](std::size_t entry) -> std::size_t {
     auto const& typed = entries[entry].node;
@@ -268,7 +268,8 @@ labelled_partition<std::string> assign_by_name(Graph const& g, std::vector<named
     bool needs_entry = true;
     if constexpr (replicating_graph<Graph>) needs_entry = !g.replicable(node);
     if (entry_of[n] == none_yet && needs_entry)
-      throw assignment_error("assignment: there is no entry for node " + label(g, node, n), entries.size());
+      detail::raise(
+          assignment_error("assignment: there is no entry for node " + label(g, node, n), entries.size()));
     p.of.push_back(entry_of[n] == none_yet ? no_part : part_id{parts.insert(entries[entry_of[n]].part)});
     ++n;
   }

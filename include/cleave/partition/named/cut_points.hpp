@@ -285,7 +285,7 @@ cut_list cuts_at_markers(basic_snapshot_arrays<Index> const& s, F is_marker) {
   std::vector<char> marks(s.nodes());
   for (std::size_t n = 0; n < s.nodes(); ++n) marks[n] = is_marker(n);
   if (auto const f = detail::find_marker_fault(s, [&](std::size_t n) { return marks[n] != 0; }))
-    throw detail::marker_error(detail::marker_text(f->what, s.label(f->node)), *f);
+    detail::raise(detail::marker_error(detail::marker_text(f->what, s.label(f->node)), *f));
   cut_list list;
   for (std::size_t n = 0; n < s.nodes(); ++n) {
     if (!marks[n]) continue;
@@ -305,7 +305,8 @@ cut_list cuts_at_markers(Graph const& g, snapshot<Graph, Index> const& s, F is_m
     if (auto const f = detail::find_nested_marker(g, is_marker)) {
       std::size_t at = f->node;
       for (auto n : g.nodes())
-        if (at-- == 0) throw detail::marker_error(detail::marker_text(f->what, label(g, n, f->node)), *f);
+        if (at-- == 0)
+          detail::raise(detail::marker_error(detail::marker_text(f->what, label(g, n, f->node)), *f));
     }
   basic_snapshot_arrays<Index> const& flat = s;
   return cuts_at_markers(flat, [&](std::size_t n) { return is_marker(s.node[static_cast<Index>(n)]); });
@@ -333,7 +334,7 @@ namespace cleave::inline v0_2::detail {
 /// Converts `begin` or `end`. \throws error for any other text, which the message names.
 inline module_side module_side_of(std::string_view text) {
   if (text != "begin" && text != "end")
-    throw error("unknown side of a module " + quoted(text) + "; use 'begin' or 'end'");
+    raise(error("unknown side of a module " + quoted(text) + "; use 'begin' or 'end'"));
   return text == "begin" ? module_side::begin : module_side::end;
 }
 
@@ -417,9 +418,10 @@ cut_list cuts_at_modules(basic_snapshot_arrays<Index> const& s, std::vector<modu
   if (modules.empty())
     for (auto const& c : spans) modules.emplace_back(detail::module_of_call(c.call));
   if (auto const i = detail::find_unknown_module(cuts, modules))
-    throw unknown_module_error("cut #" + std::to_string(*i) + ": there is no module " +
-                                   quoted(cuts[*i].path) + suggestion(nearest_names(cuts[*i].path, modules)),
-                               *i);
+    detail::raise(unknown_module_error("cut #" + std::to_string(*i) + ": there is no module " +
+                                           quoted(cuts[*i].path) +
+                                           suggestion(nearest_names(cuts[*i].path, modules)),
+                                       *i));
   numbering<std::string_view, std::uint32_t> paths;
   std::vector<std::vector<std::size_t>> calls_of_path;  // parallel to `paths`
   for (std::size_t c = 0; c < spans.size(); ++c) {

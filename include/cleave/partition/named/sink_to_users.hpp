@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/error.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/model/partition.hpp"
 #include "cleave/partition/model/validity.hpp"
@@ -92,10 +93,10 @@ template <std::unsigned_integral Index, class F>
   requires std::predicate<F&, std::size_t>
 cut_partition sink_to_users(basic_snapshot_arrays<Index> const& s, cut_partition p, F may_sink) {
   if (auto const back = detail::find_backward_edge(s, p))
-    throw partition_error("sink_to_users requires that parts run in ascending order, but " +
-                              detail::part_label(s, p, back->consumer) + " depends on " +
-                              detail::part_label(s, p, back->producer),
-                          {back->producer, back->consumer});
+    detail::raise(partition_error("sink_to_users requires that parts run in ascending order, but " +
+                                      detail::part_label(s, p, back->consumer) + " depends on " +
+                                      detail::part_label(s, p, back->producer),
+                                  {back->producer, back->consumer}));
   return detail::sink_to_users_pass<Index>(s, std::move(p)).sink(may_sink);
 }
 

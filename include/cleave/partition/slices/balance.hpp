@@ -326,13 +326,13 @@ class balancer {
       any = true;
       auto& pin = fixed_[units_.of[n]];
       if (pin != no_part && pin != o_.fixed[n])
-        throw infeasible_error("node " + g_.label(n) + " is fixed to " + text(o_.fixed[n]) +
+        raise(infeasible_error("node " + g_.label(n) + " is fixed to " + text(o_.fixed[n]) +
                                ", but must share the part of node " + g_.label(node_of(units_.of[n])) +
-                               ", where a node is fixed to " + text(pin));
+                               ", where a node is fixed to " + text(pin)));
       if (index(o_.fixed[n]) >= parts_)
-        throw infeasible_error("node " + g_.label(n) + " is fixed to " + text(o_.fixed[n]) +
+        raise(infeasible_error("node " + g_.label(n) + " is fixed to " + text(o_.fixed[n]) +
                                ", but the groups that cannot be split allow only " + std::to_string(parts_) +
-                               " parts; allow empty parts or request fewer parts");
+                               " parts; allow empty parts or request fewer parts"));
       pin = o_.fixed[n];
     }
     if (!any) return;
@@ -340,10 +340,10 @@ class balancer {
         ordered_units<Index>(units_.predecessors, units_.successors, unit_order::breadth_first, rank_);
     auto reach = reach_of_fixed<Index>(units_.predecessors, order, fixed_, parts_);
     if (reach.conflict)
-      throw infeasible_error("node " + g_.label(node_of(reach.conflict->second)) + " is fixed to " +
+      raise(infeasible_error("node " + g_.label(node_of(reach.conflict->second)) + " is fixed to " +
                              text(fixed_[reach.conflict->second]) + " and depends on node " +
                              g_.label(node_of(reach.conflict->first)) + ", which is fixed to the later " +
-                             text(fixed_[reach.conflict->first]));
+                             text(fixed_[reach.conflict->first])));
     window_ = std::move(reach.window);
   }
 
@@ -407,10 +407,10 @@ class balancer {
           (units_.members[u].size() > 1 ? " and the nodes that must share its part need " : " needs ") +
           bytes(need);
       if (need > most)
-        throw infeasible_error(who + ", but the largest memory limit of a part is " + bytes(most));
+        raise(infeasible_error(who + ", but the largest memory limit of a part is " + bytes(most)));
       if (pin != no_part && need > o_.memory[index(pin)])
-        throw infeasible_error(who + ", and " + text(pin) + ", to which it is fixed, has a limit of " +
-                               bytes(o_.memory[index(pin)]));
+        raise(infeasible_error(who + ", and " + text(pin) + ", to which it is fixed, has a limit of " +
+                               bytes(o_.memory[index(pin)])));
     }
     auto const task = task_for(order);
     std::size_t end = 0;
@@ -418,20 +418,20 @@ class balancer {
       auto reach = end;
       while (reach < task.high[s + 1] && task.fits_from(s, reach + 1) <= end) ++reach;
       if (reach < task.low[s + 1] || (s + 1 == parts_ && reach < order.size()))
-        throw infeasible_error((tried.size() > 1
+        raise(infeasible_error((tried.size() > 1
                                     ? "none of the " + std::to_string(tried.size()) +
                                           " orders tried has slices that fit; in the first one, part "
                                     : std::string("part ")) +
                                std::to_string(s) + " cannot hold node " + g_.label(node_of(order[reach])) +
                                " in addition to the nodes before it: its limit is " + bytes(o_.memory[s]) +
-                               ", and all nodes together need " + bytes(memory_.total()));
+                               ", and all nodes together need " + bytes(memory_.total())));
       end = reach;
     }
-    throw infeasible_error("no order that was tried places all fixed nodes in their parts" +
+    raise(infeasible_error("no order that was tried places all fixed nodes in their parts" +
                            std::string(o_.memory.empty() ? "" : " within the memory limits") +
                            (o_.empty == empty_parts::forbidden
                                 ? " without an empty part; allow empty parts or fix fewer nodes"
-                                : "; fix fewer nodes"));
+                                : "; fix fewer nodes")));
   }
 
   void report(balanced_partition& r, slices<Index> const& best, std::vector<Index> const& order,
@@ -485,7 +485,7 @@ namespace cleave::inline v0_2 {
 template <std::unsigned_integral Index>
 balanced_partition balance(basic_snapshot_arrays<Index> const& g, std::uint32_t k,
                            balance_options const& options = {}) {
-  if (auto const fault = detail::find_option_fault(options, g, k)) throw error("balance: " + *fault);
+  if (auto const fault = detail::find_option_fault(options, g, k)) detail::raise(error("balance: " + *fault));
   return detail::balancer<Index>(g, k, options).run();
 }
 

@@ -326,19 +326,21 @@ template <std::unsigned_integral Index>
 ranked_stages balance_ranks(basic_snapshot_arrays<Index> const& g, std::span<rank_id const> rank_of,
                             std::uint32_t ranks, balance_options const& options = {}) {
   if (!options.fixed.empty() || options.relayed || options.empty == empty_parts::allowed)
-    throw error("balance_ranks: `fixed`, `relayed` and empty parts are not supported; leave them out");
+    detail::raise(
+        error("balance_ranks: `fixed`, `relayed` and empty parts are not supported; leave them out"));
   if (rank_of.empty() || ranks == 0)
-    throw error("balance_ranks: there are no stages; give at least one rank");
+    detail::raise(error("balance_ranks: there are no stages; give at least one rank"));
   if (ranks > g.nodes() + 65'536)  // reject before allocating tables of that size
-    throw error("balance_ranks: there are " + std::to_string(ranks) + " ranks, but the graph has only " +
-                std::to_string(g.nodes()) + " nodes; use fewer ranks");
+    detail::raise(error("balance_ranks: there are " + std::to_string(ranks) +
+                        " ranks, but the graph has only " + std::to_string(g.nodes()) +
+                        " nodes; use fewer ranks"));
   for (std::size_t s = 0; s < rank_of.size(); ++s)
     if (index(rank_of[s]) >= ranks)
-      throw error("balance_ranks: stage " + std::to_string(s) + " is on rank " +
-                  std::to_string(index(rank_of[s])) + ", but there " +
-                  (ranks == 1 ? "is only 1 rank" : "are only " + std::to_string(ranks) + " ranks"));
+      detail::raise(error("balance_ranks: stage " + std::to_string(s) + " is on rank " +
+                          std::to_string(index(rank_of[s])) + ", but there " +
+                          (ranks == 1 ? "is only 1 rank" : "are only " + std::to_string(ranks) + " ranks")));
   if (auto const fault = detail::find_option_fault(options, g, ranks))
-    throw error("balance_ranks: " + *fault);
+    detail::raise(error("balance_ranks: " + *fault));
 
   auto start = options;
   start.speed = detail::option_of_stages(options.speed, rank_of);
@@ -348,9 +350,10 @@ ranked_stages balance_ranks(basic_snapshot_arrays<Index> const& g, std::span<ran
   ranked_stages result{balance(g, stages, start), {}, 0, 0};
   auto const units = detail::units_of(g, {.together = options.together, .backward = options.backward});
   if (units.size() < stages)
-    throw infeasible_error("the number of stages is " + std::to_string(stages) +
-                           ", but the number of nodes to place is " + std::to_string(units.size()) +
-                           " (nodes that must share a stage count once); use a schedule with fewer stages");
+    detail::raise(
+        infeasible_error("the number of stages is " + std::to_string(stages) +
+                         ", but the number of nodes to place is " + std::to_string(units.size()) +
+                         " (nodes that must share a stage count once); use a schedule with fewer stages"));
 
   auto const costs = costs_of(g, units, ranks, {options.cost_per_byte, options.speed, options.link});
   detail::unit_memory<Index> memory;
@@ -380,9 +383,9 @@ ranked_stages balance_ranks(basic_snapshot_arrays<Index> const& g, std::span<ran
   else
     detail::rank_search<Index>(loads, bound, options.seed).run(std::move(at));
   if (loads.worth(false).excess > 0)
-    throw infeasible_error(
+    detail::raise(infeasible_error(
         "no cut into the stages of " + std::to_string(ranks) +
-        " ranks was found that fits into their memory; raise the limits, or use more ranks");
+        " ranks was found that fits into their memory; raise the limits, or use more ranks"));
 
   partition on_ranks{std::vector<part_id>(g.nodes(), no_part), ranks};
   for (std::uint32_t s = 0; s < stages; ++s)

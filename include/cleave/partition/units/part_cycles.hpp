@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/error.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/components.hpp"
@@ -545,11 +546,11 @@ class part_cycle_breaker {
   }
 
   [[noreturn]] void refuse_cut(std::size_t a, std::size_t b) const {
-    throw partition_error("parts that depend on each other in a cycle cannot be cut into instances: " +
+    raise(partition_error("parts that depend on each other in a cycle cannot be cut into instances: " +
                               s_.label(a) + " and " + s_.label(b) +
                               " are in different parts, and one of them lies between nodes that must share "
                               "the other part; use cycle_policy::merge or cycle_policy::move",
-                          {a, b});
+                          {a, b}));
   }
 
   /// Calls `f` with each strongly connected component of at least two parts.

@@ -219,8 +219,8 @@ unit_costs<Index> costs_of(basic_snapshot_arrays<Index> const& g, unit_graph<Ind
   double total = 0;
   auto const require = [&](double reached, std::size_t n, char const* what) {
     if (!is_finite(reached))
-      throw detail::overflow_error(
-          std::string(what) + ", summed up to node " + g.label(n) + ", are not finite; scale them down", n);
+      detail::raise(detail::overflow_error(
+          std::string(what) + ", summed up to node " + g.label(n) + ", are not finite; scale them down", n));
   };
   for (std::size_t n = 0; n < g.nodes(); ++n)
     if (u.of[n] != none<Index>) {
