@@ -53,12 +53,17 @@ std::vector<plain_command> const plain_commands = {
     {"completions SHELL", "prints a script that completes words in bash, zsh or fish"},
     {"version", "prints the version"}};
 
-std::string names_of_subcommands() {
-  std::string names;
-  for (auto const& s : subcommands)
-    names += (names.empty() ? "" : &s == &subcommands.back() ? " or " : ", ") + s.name;
-  return names;
-}
+/// What the tool says if it is called without a subcommand.
+constexpr char overview[] =
+    "cleave cuts models into pipeline stages and graphs into parts, and makes the schedules of pipelines.\n"
+    "\n"
+    "  cleave inspect model.onnx             describes a model\n"
+    "  cleave split model.onnx -k 4          cuts it into 4 stages; --out DIR writes them\n"
+    "  cleave demo model.onnx                runs its stages as a pipeline and compares them with the whole\n"
+    "  cleave schedule 1F1B -p 4 -m 8        draws a schedule for 4 ranks and 8 microbatches\n"
+    "  cleave partition mesh.graph -k 8      cuts a graph into 8 parts with few edges between them\n"
+    "\n"
+    "cleave: a subcommand is missing; cleave help lists all, cleave help SUBCOMMAND shows its options\n";
 
 std::string help_of_all() {
   std::string text = "usage: cleave SUBCOMMAND [ARGUMENTS] [options]\n\n";
@@ -123,7 +128,10 @@ bool run_plain(std::vector<std::string> const& words) {
 
 /// Runs a command line and returns the exit code. Sets `at` to the subcommand, for messages.
 int run(std::vector<std::string> words, std::string& at) {
-  if (words.empty()) throw usage_error("a subcommand is missing: " + names_of_subcommands());
+  if (words.empty()) {
+    std::fputs(overview, stderr);
+    return 2;
+  }
   if (words[0] == "help" && words.size() > 1) {
     words.erase(words.begin());
     if (std::ranges::find(plain_commands, words[0], first_word) != plain_commands.end())

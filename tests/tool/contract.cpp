@@ -106,7 +106,7 @@ std::vector<promise> const promises = {
     {0, "help split", "usage: cleave split"}, {0, "help demo train", "usage: cleave demo train"},
     {0, "version", "cleave 0."}, {0, "-V", "cleave 0."}, {0, "--version", "cleave 0."},
     {0, "man", ".TH CLEAVE"}, {0, "completions bash", "complete"}, {0, "doctor", "built with"},
-    {2, "", "a subcommand is missing"}, {2, "spilt", "did you mean split"}, {2, "qqqqqq", "unknown subcommand qqqqqq\n"},
+    {2, "", "a subcommand is missing", "empty", both}, {2, "spilt", "did you mean split"}, {2, "qqqqqq", "unknown subcommand qqqqqq\n"},
     {2, "help spilt", "did you mean split"}, {2, "version x", "takes nothing more"},
     {2, "completions", "a shell is missing"}, {2, "completions csh", "bash, zsh or fish, not 'csh'"},
     {2, "doctor x", "takes no operand"},

@@ -35,7 +35,6 @@ void check_refusal(std::vector<std::string> const& words, int code, std::string 
 }  // namespace
 
 TEST_CASE("cleave: a wrong command line exits with 2 and a hint") {
-  check_refusal({}, 2, "a subcommand is missing");
   check_refusal({"spilt", model}, 2, "unknown subcommand spilt; did you mean split");
   check_refusal({"split"}, 2, "a model is missing");
   check_refusal({"split", model, model}, 2, "one model at a time");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -62,6 +64,20 @@ TEST_CASE("cleave help: shows the same as --help, for all and for each subcomman
   CHECK(has(run_tool({"help", "spilt"}).to_stderr, "did you mean split"));
 }
 
+TEST_CASE("cleave: without a subcommand it says what it is and shows five calls") {
+  auto const bare = run_tool({});
+  CHECK(bare.exit == 2);
+  CHECK(bare.said.empty());
+  CHECK(bare.to_stderr.starts_with("cleave cuts models into pipeline stages"));
+  CHECK(has(bare.to_stderr, "\ncleave: a subcommand is missing; cleave help lists all"));
+  std::size_t calls = 0;
+  for (auto const& name : subcommands)
+    if (has(bare.to_stderr, "\n  cleave " + name + " ")) ++calls;
+  CHECK(calls == 5);
+  CHECK(std::ranges::count(bare.to_stderr, '\n') < 12);
+  CHECK(has(run_tool({"schedule", "1F1B", "-p", "4", "-m", "8"}).said, "1F1B"));
+}
+
 TEST_CASE("cleave: --version, -V and version print one line") {
   auto const version = run_tool({"--version"}).said;
   CHECK(version.starts_with("cleave 0."));
@@ -71,7 +87,7 @@ TEST_CASE("cleave: --version, -V and version print one line") {
 }
 
 TEST_CASE("cleave: a usage error points to the help of its subcommand") {
-  CHECK(has(run_tool({}).to_stderr, "\ncleave: see cleave --help\n"));
+  CHECK(has(run_tool({"spilt"}).to_stderr, "\ncleave: see cleave --help\n"));
   CHECK(has(run_tool({"demo", "train", "--x"}).to_stderr, "\ncleave: see cleave demo train --help\n"));
   for (auto const& name : subcommands)
     CHECK(has(run_tool({name, "--nothing"}).to_stderr, "\ncleave: see cleave " + name + " --help\n"));
