@@ -2,7 +2,6 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "cleave/core/ids.hpp"
 #include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/core/read_real.hpp"
 #include "cleave/formats/json/json_reader.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
@@ -236,7 +236,7 @@ class cost_lines_reader {
   }
   double time(std::size_t field, std::string_view text) const {
     double t = -1;
-    auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), t);
+    auto const [end, fault] = read_real(text.data(), text.data() + text.size(), t);
     if (fault != std::errc() || end != text.data() + text.size() || !(t >= 0 && t <= longest_cost))
       fail(field, quoted(text) + " is not a time from 0 to 1e100");
     return t;

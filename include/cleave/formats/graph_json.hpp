@@ -15,6 +15,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/escape.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/core/read_real.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/formats/json/json_reader.hpp"
 #include "cleave/formats/json/json_writer.hpp"
@@ -143,7 +144,7 @@ token read_token(json_value const& v, F& node_of, std::vector<json_value>& rest)
     } else if (key == "real") {
       auto const s = inside.what() == text ? inside.text() : std::string();
       double x = 0;
-      auto const end = std::from_chars(s.data(), s.data() + s.size(), x);
+      auto const end = read_real(s.data(), s.data() + s.size(), x);
       if (inside.what() == text && (end.ec != std::errc() || end.ptr != s.data() + s.size()))
         inside.fail("expected a floating-point number");
       made = inside.what() == text ? x : inside.real();

@@ -12,6 +12,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/core/read_real.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/graph/adjacency.hpp"
 
@@ -119,7 +120,7 @@ class text_cursor {
     auto const* const from = at_;
     if (at_ != end_ && *at_ == '+') ++at_;
     double x = 0;
-    auto const [stop, fault] = std::from_chars(at_, end_, x);
+    auto const [stop, fault] = detail::read_real(at_, end_, x);
     bool const ends = stop == end_ || is_blank(*stop) || *stop == '\n';
     if (fault != std::errc() || !ends || !is_finite(x)) {
       at_ = from;

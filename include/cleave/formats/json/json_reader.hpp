@@ -19,6 +19,7 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/language.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/core/read_real.hpp"
 #include "cleave/core/real.hpp"
 
 /// The characters and escapes between the quotes of a JSON text (RFC 8259, section 7).
@@ -383,7 +384,7 @@ class json_value {
     require(json_kind::number, "a number");
     double x = 0;
     auto const s = source();
-    if (std::from_chars(s.data(), s.data() + s.size(), x).ec != std::errc() || !is_finite(x))
+    if (detail::read_real(s.data(), s.data() + s.size(), x).ec != std::errc() || !is_finite(x))
       fail("the number is out of range for a double: " + printable(s, 40));
     return x;
   }

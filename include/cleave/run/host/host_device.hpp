@@ -154,7 +154,7 @@ class host_memory {
     if (!o.nonfinite)
       run_tiles<From, To, Operation>(segments, factor);
     else if (run_tiles<From, To, detail::nonfinite_checked<Operation>>(segments, factor))
-      std::atomic_ref(*o.nonfinite).store(1, std::memory_order_relaxed);  // several streams may write it
+      __atomic_store_n(o.nonfinite, 1U, __ATOMIC_RELAXED);  // several streams may write it
   }
 
   /// Returns true if a result is not finite.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +11,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/core/read_real.hpp"
 
 /// The texts in which frameworks take the layers of each stage: vLLM, llama.cpp and torchtitan. Those of
 /// Megatron-LM and DeepSpeed are in `layer_layout.hpp`.
@@ -188,7 +188,7 @@ inline std::vector<float> read_tensor_split(std::string_view text) {
   std::vector<float> shares;
   for (auto const item : detail::items_between(text, ",/")) {
     float x = 0;
-    auto const [end, fault] = std::from_chars(item.data(), item.data() + item.size(), x);
+    auto const [end, fault] = detail::read_real(item.data(), item.data() + item.size(), x);
     if (fault != std::errc() || end != item.data() + item.size() || !(x >= 0 && x <= 1e9F))
       refuse({not_a_share, shares.size()});
     shares.push_back(x);

@@ -37,6 +37,17 @@ class thread_team {
   }
 
  private:
+  /// Waits for its threads at its end. Not std::jthread, which LLVM's library has only from version 20.
+  struct joined_threads {
+    std::vector<std::thread> list{};
+    joined_threads() = default;
+    joined_threads(joined_threads const&) = delete;
+    joined_threads& operator=(joined_threads const&) = delete;
+    ~joined_threads() {
+      for (auto& t : list) t.join();
+    }
+  };
+
   using act = void (*)(void const* work, std::size_t piece, std::size_t thread);
 
   void run(std::size_t pieces, void const* work, act of) const {
@@ -56,9 +67,9 @@ class thread_team {
       }
     };
     {
-      std::vector<std::jthread> others;
-      others.reserve(helpers - 1);
-      for (std::size_t helper = 1; helper < helpers; ++helper) others.emplace_back(help, helper);
+      joined_threads others;
+      others.list.reserve(helpers - 1);
+      for (std::size_t helper = 1; helper < helpers; ++helper) others.list.emplace_back(help, helper);
       help(0);
     }
     for (auto const& e : failure)

@@ -15,6 +15,17 @@
 
 namespace cleave::inline v0_2::detail {
 
+/// Waits for its threads at its end. Not std::jthread, which LLVM's library has only from version 20.
+struct joined_threads {
+  std::vector<std::thread> list{};
+  joined_threads() = default;
+  joined_threads(joined_threads const&) = delete;
+  joined_threads& operator=(joined_threads const&) = delete;
+  ~joined_threads() {
+    for (auto& t : list) t.join();
+  }
+};
+
 /// Returns `f(0)` to `f(count - 1)`, called on several threads if there are many. If calls throw, throws what
 /// the first of them threw.
 template <class F>
@@ -33,10 +44,10 @@ std::vector<std::invoke_result_t<F&, std::uint32_t>> parallel_results(std::uint3
     }
   };
   {
-    std::vector<std::jthread> others;
+    joined_threads others;
     try {
       auto const wanted = (std::min)(std::thread::hardware_concurrency(), count / least);
-      for (std::uint32_t t = 1; t < wanted; ++t) others.emplace_back(work);
+      for (std::uint32_t t = 1; t < wanted; ++t) others.list.emplace_back(work);
     } catch (std::system_error const&) {
       // no more threads can be had: those that began and this one do the work
     }
