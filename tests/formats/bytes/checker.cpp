@@ -54,7 +54,7 @@ hand_written with_call(unsigned parts, std::vector<Token> tokens) {
   return h;
 }
 
-stage_bytes_fault refused(hand_written const& h) {
+stage_bytes_fault refusal_of(hand_written const& h) {
   auto const bytes = h.bytes();
   auto const found = find_stage_bytes_fault(bytes, testing::any_operators());
   if (!found) return {fault::envelope, 0, "", "accepted"};
@@ -74,56 +74,59 @@ std::string const node_1 = "node 1 'f' of graph 0";
 }  // namespace
 
 TEST_CASE("find_stage_bytes_fault: accepts valid content written by hand") {
-  CHECK(refused(with_call(0, {nothing_left()})).said == "accepted");
-  CHECK(refused(with_call(NodePart_args, {{1, 0, TokenKind_list}, {0, 0, TokenKind_node}, nothing_left()}))
+  CHECK(refusal_of(with_call(0, {nothing_left()})).said == "accepted");
+  CHECK(refusal_of(with_call(NodePart_args, {{1, 0, TokenKind_list}, {0, 0, TokenKind_node}, nothing_left()}))
             .said == "accepted");
 }
 
 TEST_CASE("find_stage_bytes_fault: reports claimed tokens that are missing and tokens that are unclaimed") {
-  check(refused(with_call(0, {})), fault::claim, "graph 0",
+  check(refusal_of(with_call(0, {})), fault::claim, "graph 0",
         "the tokens of its metadata continue after the last token of the graph");
-  check(refused(with_call(NodePart_args, {{9, 0, TokenKind_list}, nothing_left()})), fault::claim, node_1,
+  check(refusal_of(with_call(NodePart_args, {{9, 0, TokenKind_list}, nothing_left()})), fault::claim, node_1,
         "a list in its args claims 9 elements, with 1 tokens left");
-  check(refused(with_call(NodePart_args, {{0x80000000, 0, TokenKind_dict}})), fault::claim, node_1,
+  check(refusal_of(with_call(NodePart_args, {{0x80000000, 0, TokenKind_dict}})), fault::claim, node_1,
         "a dict in its args claims 2147483648 elements, with 0 tokens left");
-  check(refused(with_call(NodePart_args, {{1, 0, TokenKind_list},
-                                          {2, 0, TokenKind_tuple},
-                                          {2, 0, TokenKind_list},
-                                          {0, 0, TokenKind_nothing},
-                                          {0, 0, TokenKind_nothing}})),
+  check(refusal_of(with_call(NodePart_args, {{1, 0, TokenKind_list},
+                                             {2, 0, TokenKind_tuple},
+                                             {2, 0, TokenKind_list},
+                                             {0, 0, TokenKind_nothing},
+                                             {0, 0, TokenKind_nothing}})),
         fault::claim, node_1, "a list in its args claims 2 elements, with 2 tokens left");
-  check(refused(with_call(0, {nothing_left(), nothing_left()})), fault::claim, "graph 0",
+  check(refusal_of(with_call(0, {nothing_left(), nothing_left()})), fault::claim, "graph 0",
         "1 tokens are not part of any node, attribute or metadata");
-  CHECK(describe(refused(with_call(0, {nothing_left(), nothing_left()})))
+  CHECK(describe(refusal_of(with_call(0, {nothing_left(), nothing_left()})))
             .ends_with("; this library does not write such bytes: do not use them, and ask their sender"));
 }
 
 TEST_CASE("find_stage_bytes_fault: reports numbers that name nothing, and nodes that name later nodes") {
   auto h = with_call(0, {nothing_left()});
   h.nodes[1] = {1, 7, 0, 0, NodeKind_call_function};
-  check(refused(h), fault::reference, node_1, "it names text 7 of 3");
+  check(refusal_of(h), fault::reference, node_1, "it names text 7 of 3");
   h.nodes[1] = {9, 0, 0, 0, NodeKind_call_function};
-  check(refused(h), fault::reference, "node 1 without a name of graph 0", "it names text 9 of 3");
-  check(refused(with_call(NodePart_args, {{1, 0, TokenKind_list}, {1, 0, TokenKind_node}, nothing_left()})),
-        fault::reference, node_1, "it refers to node 1 in its args; a node can refer only to earlier nodes");
-  check(refused(with_call(NodePart_binds, {{5, 0, TokenKind_text}, nothing_left()})), fault::reference,
+  check(refusal_of(h), fault::reference, "node 1 without a name of graph 0", "it names text 9 of 3");
+  check(
+      refusal_of(with_call(NodePart_args, {{1, 0, TokenKind_list}, {1, 0, TokenKind_node}, nothing_left()})),
+      fault::reference, node_1, "it refers to node 1 in its args; a node can refer only to earlier nodes");
+  check(refusal_of(with_call(NodePart_binds, {{5, 0, TokenKind_text}, nothing_left()})), fault::reference,
         node_1, "it names text 5 of 3");
-  check(refused(with_call(NodePart_args, {{1, 0, TokenKind_list}, {0, 5, TokenKind_opaque}, nothing_left()})),
+  check(refusal_of(
+            with_call(NodePart_args, {{1, 0, TokenKind_list}, {0, 5, TokenKind_opaque}, nothing_left()})),
         fault::reference, node_1, "it names text 5 of 3");
-  check(refused(with_call(NodePart_after, {{1, 0, TokenKind_list}, {0, 0, TokenKind_node}, nothing_left()})),
-        fault::reference, node_1, "its 'after' names a node that is not an earlier call");
-  check(refused(with_call(0, {{1, 0, TokenKind_dict}, {0, 0, TokenKind_text}, {0, 0, TokenKind_node}})),
+  check(
+      refusal_of(with_call(NodePart_after, {{1, 0, TokenKind_list}, {0, 0, TokenKind_node}, nothing_left()})),
+      fault::reference, node_1, "its 'after' names a node that is not an earlier call");
+  check(refusal_of(with_call(0, {{1, 0, TokenKind_dict}, {0, 0, TokenKind_text}, {0, 0, TokenKind_node}})),
         fault::reference, "graph 0", "it refers to node 0 in its metadata, which cannot refer to nodes");
 }
 
 TEST_CASE("find_stage_bytes_fault: reports unknown kinds and tokens that no writer writes") {
   auto h = with_call(0, {nothing_left()});
   h.nodes[1] = {1, 1, 0, 0, static_cast<NodeKind>(6)};
-  check(refused(h), fault::value, node_1, "6 is not a kind of node");
+  check(refusal_of(h), fault::value, node_1, "6 is not a kind of node");
   h.nodes[1] = call(512);
-  check(refused(h), fault::value, node_1, "it has parts that this version of the library does not know");
+  check(refusal_of(h), fault::value, node_1, "it has parts that this version of the library does not know");
   auto const odd = [&](Token t) {
-    check(refused(with_call(NodePart_default_value, {t, nothing_left()})), fault::value, node_1,
+    check(refusal_of(with_call(NodePart_default_value, {t, nothing_left()})), fault::value, node_1,
           "there is an invalid token in its default");
   };
   odd({0, 0, static_cast<TokenKind>(11)});
@@ -138,7 +141,7 @@ TEST_CASE("find_stage_bytes_fault: reports unknown kinds and tokens that no writ
 TEST_CASE("find_stage_bytes_fault: reports node parts of the wrong type and empty ones") {
   auto const said = [&](unsigned parts, std::vector<Token> tokens) {
     tokens.push_back(nothing_left());
-    auto const found = refused(with_call(parts, tokens));
+    auto const found = refusal_of(with_call(parts, tokens));
     CHECK(found.place == node_1);
     CHECK(static_cast<int>(found.what) == static_cast<int>(fault::value));
     return found.said;
@@ -170,7 +173,7 @@ TEST_CASE(
   auto const refusal = [&](std::vector<Attribute> attributes, std::size_t graphs = 1) {
     h.attributes = std::move(attributes);
     h.graphs = graphs;
-    return describe(refused(h));
+    return describe(refusal_of(h));
   };
   auto const begins = [&](std::string const& text, std::string const& with) {
     CHECK_MESSAGE(text.starts_with(with), text);
@@ -202,9 +205,9 @@ TEST_CASE(
 TEST_CASE("find_stage_bytes_fault: reports texts that are too long, not UTF-8 or share their bytes") {
   auto h = with_call(0, {nothing_left()});
   h.texts[2] = "\xff";
-  check(refused(h), fault::text, "the payload", "text 2 '\\xff' is not UTF-8; names and texts must be");
+  check(refusal_of(h), fault::text, "the payload", "text 2 '\\xff' is not UTF-8; names and texts must be");
   h.texts[2] = std::string((64 << 10) + 1, 'x');
-  check(refused(h), fault::above_limit, "the payload",
+  check(refusal_of(h), fault::above_limit, "the payload",
         "65537 bytes of a text exceed the limit of 65536; raise it if the sender is trusted");
 
   flatbuffers::FlatBufferBuilder to;
@@ -246,5 +249,5 @@ TEST_CASE("find_stage_bytes_fault: rejects bytes that are not FlatBuffers conten
   }
   hand_written none;
   none.graphs = 0;
-  CHECK(refused(none).said == "it has no graph");
+  CHECK(refusal_of(none).said == "it has no graph");
 }
