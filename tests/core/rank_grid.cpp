@@ -12,9 +12,9 @@
 using namespace cleave;
 
 using namespace cleave::detail;
-using enum rank_axis;
 
 TEST_CASE("rank_grid: maps ranks to coordinates one to one, for every order of the axes") {
+  using enum rank_axis;
   std::array<rank_grid::axes, 6> const orders{{{pipe, data, model},
                                                {pipe, model, data},
                                                {data, pipe, model},
@@ -37,6 +37,7 @@ TEST_CASE("rank_grid: maps ranks to coordinates one to one, for every order of t
 }
 
 TEST_CASE("rank_grid: ranks_at returns ascending ranks, and every rank is at one position of an axis") {
+  using enum rank_axis;
   rank_grid const grid({3, 2, 2}, {data, pipe, model});
   std::set<rank_id> seen;
   for (std::uint32_t place = 0; place < 3; ++place) {
@@ -53,6 +54,7 @@ TEST_CASE("rank_grid: ranks_at returns ascending ranks, and every rank is at one
 }
 
 TEST_CASE("rank_grid: rejects an axis that is repeated, empty or too large and names it") {
+  using enum rank_axis;
   auto const axis_of = [](rank_coordinates size, rank_grid::axes order) {
     try {
       rank_grid const grid(size, order);

@@ -289,13 +289,21 @@ class exact_search {
     states_.push_back({parent, what, std::move(state)});
   }
 
+  /// Lexicographic order. Not the operator of std::vector, which is wrong before g++ 12.4 if the most
+  /// significant byte of a number is the first (PR 113960).
+  struct before {
+    bool operator()(std::vector<std::uint16_t> const& a, std::vector<std::uint16_t> const& b) const {
+      return std::ranges::lexicographical_compare(a, b);
+    }
+  };
+
   placed_step const& step_;
   exact_options const& options_;
   exact_bound bound_;
   double best_;
   std::uint32_t best_state_ = no_state;
   std::vector<entry> states_;
-  std::vector<std::map<std::vector<std::uint16_t>, std::vector<std::uint32_t>>>
+  std::vector<std::map<std::vector<std::uint16_t>, std::vector<std::uint32_t>, before>>
       layers_;  // indexed by the number of passes done
 };
 
