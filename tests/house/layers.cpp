@@ -296,8 +296,10 @@ TEST_CASE(
           CHECK_MESSAGE(front == own + ".hpp", front, " reads ", header);
 }
 
-TEST_CASE("front headers: docs/architecture.md says which of them need exceptions, threads and POSIX") {
-  names without_exceptions, with_threads, with_posix;
+TEST_CASE(
+    "front headers: docs/architecture.md says which of them need exceptions, threads, POSIX and an order of "
+    "bytes") {
+  names without_exceptions, with_threads, with_posix, little_endian;
   for (auto const& [front, includes] : fronts()) {
     auto const reached = reached_from(front);
     auto const one_of_them = [&](auto is_meant) {
@@ -308,11 +310,16 @@ TEST_CASE("front headers: docs/architecture.md says which of them need exception
     if (one_of_them([](std::string const& h) { return threads.contains(h); })) with_threads.insert(front);
     if (one_of_them([](std::string const& h) { return outside_library(h) == "POSIX"; }))
       with_posix.insert(front);
+    for (auto const& header : reached)
+      if (project::text_of(project::root / "include/cleave" / header)
+              .find("static_assert(std::endian::native == std::endian::little") != std::string::npos)
+        little_endian.insert(front);
   }
   auto const page = project::text_of(project::root / "docs/architecture.md");
   CHECK(fronts_in_need_of("no exceptions", page) == without_exceptions);
   CHECK(fronts_in_need_of("threads", page) == with_threads);
   CHECK(fronts_in_need_of("POSIX", page) == with_posix);
+  CHECK(fronts_in_need_of("little-endian numbers", page) == little_endian);
 }
 
 // What is thrown there is thrown by detail::raise, which has another end where nothing can be thrown.
