@@ -73,7 +73,7 @@ if make_debian_13; then
   try there clang++-17 -std=c++20
   try there clang++-18 -std=c++20
   try there clang++-22 -std=c++20 -std=c++2b -std=c++2c
-  try there clang++-22 -std=c++20,-stdlib=libc++
+  try there clang++-22 -std=c++20,-stdlib=libc++,-static-libstdc++,-Wno-unused-command-line-argument  # whose shared library Debian lacks
   rm -rf "$newer/sources"
 else
   left_out+=("the compilers of Debian 13")

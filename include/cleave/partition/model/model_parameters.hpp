@@ -71,15 +71,15 @@ inline std::optional<std::size_t> tensor_bytes(std::vector<std::int64_t> const& 
       {"f8", 1},    {"float8_e4m3fn", 1}, {"float8_e5m2", 1}};
   for (auto const& e : known) {
     if (e.name != type) continue;
-    std::size_t bytes = e.bytes;
+    std::uint64_t bytes = e.bytes;
     bool overflow = false;
     for (auto const extent : shape) {
       if (extent < 0) return std::nullopt;
       if (extent == 0) return 0;
-      overflow |= bytes > static_cast<std::size_t>(-1) / static_cast<std::size_t>(extent);
-      bytes *= static_cast<std::size_t>(extent);
+      overflow |= bytes > static_cast<std::size_t>(-1) / static_cast<std::uint64_t>(extent);
+      bytes *= static_cast<std::uint64_t>(extent);
     }
-    return overflow ? std::nullopt : std::optional(bytes);
+    return overflow ? std::nullopt : std::optional(static_cast<std::size_t>(bytes));
   }
   return std::nullopt;
 }
