@@ -69,9 +69,9 @@ TEST_CASE("files: contain no reminders of open work and no path outside the repo
 }
 
 TEST_CASE("top level: contains only the listed files and folders") {
-  std::set<std::string> const folders{"include", "tests", "examples", "bench", "docs", "build"};
+  std::set<std::string> const folders{"LICENSES", "include", "tests", "examples", "bench", "docs", "build"};
   std::set<std::string> const files{
-      "CMakeLists.txt", "CMakePresets.json", "CMakeUserPresets.json", "README.md",    "LICENSE",
+      "CMakeLists.txt", "CMakePresets.json", "CMakeUserPresets.json", "README.md",    "REUSE.toml", "LICENSE",
       "CHANGELOG.md",   "CONTRIBUTING.md",   "SECURITY.md",           "CITATION.cff", "dev"};
   for (auto const& entry : std::filesystem::directory_iterator(project::root)) {
     auto const name = entry.path().filename().string();
