@@ -87,7 +87,7 @@ class stage_checker {
   }
 
   void check_counts() const {
-    std::size_t nodes = 0, attributes = 0, tokens = 0;
+    std::uint64_t nodes = 0, attributes = 0, tokens = 0;
     for (auto const* g : *graphs_) {
       nodes += g->nodes()->size();
       attributes += g->attributes()->size();
@@ -200,7 +200,7 @@ class stage_checker {
   }
 
   void check_argument(char const* of) {
-    for (std::size_t missing = 1; missing > 0; --missing) {
+    for (std::uint64_t missing = 1; missing > 0; --missing) {
       auto const& t = take(of);
       missing += elements_of(t);
       if (missing - 1 > tokens_.size() - at_) fail_claim(t, of);
@@ -379,10 +379,11 @@ class pipe_checker {
   }
 
   void check_counts() const {
-    std::size_t positions = pipe_.order()->size() + pipe_.transfers()->size() + pipe_.updates()->size() +
-                            pipe_.edges()->size() + pipe_.idle()->size();
+    std::uint64_t positions = std::uint64_t{pipe_.order()->size()} + pipe_.transfers()->size() +
+                              pipe_.updates()->size() + pipe_.edges()->size() + pipe_.idle()->size();
     for (auto const* s : *pipe_.stages())
-      positions += s->nodes()->size() + s->inputs()->size() + s->state()->size() + s->outputs()->size();
+      positions +=
+          std::uint64_t{s->nodes()->size()} + s->inputs()->size() + s->state()->size() + s->outputs()->size();
     here_.require_count(positions, limits_.positions, "positions in the plan");
   }
 

@@ -26,9 +26,9 @@ std::span<Record const> records(flatbuffers::Vector<Record const*> const* column
 namespace cleave::inline v0_2 {
 
 /// Returns the number of arguments that follow a token as its elements.
-inline std::size_t elements_of(stage_format::Token const& t) {
+inline std::uint64_t elements_of(stage_format::Token const& t) {
   if (t.kind() < stage_format::TokenKind_list) return 0;
-  return t.kind() == stage_format::TokenKind_dict ? std::size_t{2} * t.low() : t.low();
+  return t.kind() == stage_format::TokenKind_dict ? std::uint64_t{2} * t.low() : t.low();
 }
 
 }  // namespace cleave
@@ -71,7 +71,7 @@ struct stage_place {
   }
 
   /// Checks a count against its limit. \throws stage_bytes_error if it is above
-  void require_count(std::size_t count, std::size_t limit, char const* what) const {
+  void require_count(std::uint64_t count, std::size_t limit, char const* what) const {
     if (count > limit)
       fail(stage_bytes_fault::kind::above_limit, payload.data(),
            std::to_string(count) + " " + what + " exceed the limit of " + std::to_string(limit) +

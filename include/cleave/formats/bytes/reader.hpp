@@ -92,7 +92,7 @@ class stage_reader {
 
   module_argument read_argument() {
     std::size_t size = 0;
-    for (std::size_t missing = 1; missing > 0; --missing) missing += elements_of(tokens_[size++]);
+    for (std::uint64_t missing = 1; missing > 0; --missing) missing += elements_of(tokens_[size++]);
     module_argument a;
     a.reserve(size);
     for (std::size_t i = 0; i < size; ++i) read_token(take(), a);
