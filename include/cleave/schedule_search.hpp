@@ -18,4 +18,4 @@
 /// Chooses the stages and the schedule together.
 #include "cleave/schedule/search/cut_for_schedule.hpp"
 /// A row of units of work, to be cut into stages.
-#include "cleave/schedule/search/unit_row.hpp"
+#include "cleave/schedule/model/unit_row.hpp"

@@ -139,7 +139,7 @@ class placement_page_writer {
     auto const all = p_.stages.size() + p_.unused.size();
     auto const lines = (all + per_line - 1) / per_line;
     double const w = 2 * margin + per_line * (width + gap) - gap,
-                 h = 2 * margin + static_cast<double>(lines) * (height + 48);
+                 h = 2 * margin + static_cast<double>(lines) * (height + 48) - 48;
     to_.open("svg", {{"viewBox", "0 0 " + fixed_text(w, 0) + " " + fixed_text(h, 0)},
                      {"width", w},
                      {"height", h},
@@ -171,7 +171,7 @@ class placement_page_writer {
               {{"class", "device"}, {"x", x}, {"y", y}, {"width", width}, {"height", height}, {"rx", 8.0}});
     write_svg_text(to_, "device-name", x + 10, y + 22, "start", name_of(stage.device));
     auto const what = s < options_.stages.size()
-                          ? printable(options_.stages[s], 26)
+                          ? printable(options_.stages[s], 22)
                           : "units " + std::to_string(stage.begin) + " to " + std::to_string(stage.end - 1);
     write_svg_text(to_, "device-text", x + 10, y + 40, "start", what);
     write_svg_text(to_, "device-text", x + 10, y + 57, "start",

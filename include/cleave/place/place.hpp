@@ -20,7 +20,7 @@
 #include "cleave/place/placement.hpp"
 #include "cleave/place/placement_row.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
-#include "cleave/schedule/search/unit_row.hpp"
+#include "cleave/schedule/model/unit_row.hpp"
 
 namespace cleave::inline v0_2::detail {
 
@@ -98,7 +98,7 @@ class placer {
     auto const& all = costs.alike();
     auto const budget = static_cast<double>(costs.options().effort) / 40;
     auto const group_of = group_classes(all.classes, budget);
-    is_exact_ = std::ranges::max(group_of) + std::size_t{1} == all.classes.size();
+    is_exact_ = (std::ranges::max)(group_of) + std::size_t{1} == all.classes.size();
     classes_ = is_exact_ ? all.classes : merged(all.classes, group_of);
     members_.resize(classes_.size());
     for (std::size_t c = 0; c < group_of.size(); ++c)

@@ -15,7 +15,7 @@
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
-#include "cleave/schedule/search/unit_row.hpp"
+#include "cleave/schedule/model/unit_row.hpp"
 
 namespace cleave::inline v0_2 {
 

@@ -14,7 +14,7 @@
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 #include "cleave/schedule/model/stage_cost.hpp"
-#include "cleave/schedule/search/unit_row.hpp"
+#include "cleave/schedule/model/unit_row.hpp"
 
 namespace cleave::inline v0_2::detail {
 
@@ -152,7 +152,7 @@ inline classified_devices classify(placement_row const& r, device_network const&
 /// Returns classes that are merged into groups, of which each is at least as good as all of its classes: with
 /// the less time for each unit, the more memory and the better links. O(classes² + classes · places).
 inline device_classes merged(device_classes const& c, std::vector<std::uint32_t> const& group_of) {
-  auto const groups = std::ranges::max(group_of) + std::size_t{1};
+  auto const groups = (std::ranges::max)(group_of) + std::size_t{1};
   device_classes made;
   made.of.resize(groups);
   std::vector<char> begun(groups);

@@ -19,7 +19,7 @@
 #include "cleave/schedule/search/least_bytes.hpp"
 #include "cleave/schedule/search/search_schedule.hpp"
 #include "cleave/schedule/search/step_bounds.hpp"
-#include "cleave/schedule/search/unit_row.hpp"
+#include "cleave/schedule/model/unit_row.hpp"
 
 namespace cleave::inline v0_2::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cleave/schedule/search/unit_row.hpp"
+#include "cleave/schedule/model/unit_row.hpp"
 
 #include <doctest/doctest.h>
 
