@@ -42,6 +42,7 @@ class inputs {
     put("g.json", R"({"format": "cleave graph 1", "nodes": [{"name": "x", "op": "placeholder"},
       {"name": "a", "operands": ["x"], "cost": 1, "bytes": 4}, {"name": "b", "operands": ["a"], "cost": 2},
       {"name": "y", "op": "output", "operands": ["b"]}]})");
+    put("devices.json", R"({"format": "cleave devices 1", "devices": [{"name": "d", "speed": 2}, {"name": "e"}]})");
     put("noext", "4 3\n2\n1 3\n2 4\n3\n");
     put("bad.graph", "4 3\n2\n");
     put("parts", "0\n0\n1\n1\n");
@@ -111,7 +112,7 @@ std::vector<promise> const promises = {
     {2, "completions", "a shell is missing"}, {2, "completions csh", "bash, zsh or fish, not 'csh'"},
     {2, "doctor x", "takes no operand"},
     // operands
-    {2, "split", "a model is missing"}, {2, "inspect", "a model is missing"}, {2, "schedule", "the name of a schedule is missing"},
+    {2, "split", "a model is missing"}, {2, "place", "a model is missing"}, {2, "place @m.onnx", "--devices is missing"}, {2, "inspect", "a model is missing"}, {2, "schedule", "the name of a schedule is missing"},
     {2, "verify", "a schedule is missing"}, {2, "simulate", "a schedule is missing"}, {2, "partition", "a graph file is missing"},
     {2, "order", "a graph file is missing"}, {2, "bench", "an instance is missing"}, {2, "report", "a table is missing"},
     {2, "instances @dir", "the names of graphs are missing"}, {2, "split @m.onnx @m.onnx", "one model at a time"},
@@ -147,7 +148,7 @@ std::vector<promise> const promises = {
     {3, "split @m.onnx --by capability=Qqqqqqqqqq", "no node is a 'Qqqqqqqqqq'\n"},
     // bad files
     {3, "inspect @nothing.onnx", "cannot be opened"}, {3, "split @dir", "this is a folder"}, {3, "partition @bad.graph -k 2", "the heading says"},
-    {3, "partition @noext -k 2", "--format"}, {3, "order @noext", "--format"}, {3, "report @empty", "the table is empty"},
+    {3, "partition @noext -k 2", "--format"}, {3, "place @m.onnx --devices @two.csv", "two.csv: topology: line 1"}, {3, "order @noext", "--format"}, {3, "report @empty", "the table is empty"},
     {3, "verify @by.txt", "by.txt"}, {3, "split @m.onnx --report @no/r.html", "cannot be created"},
     {3, "schedule 1F1B --out @no/s.csv", "cannot be created"}, {3, "partition @g.graph --max-file 3B -k 2", "--max-file raises it"},
     {3, "bench @nothing.graph", "no such file"}, {3, "partition @g.graph -k 2 --out @g.graph", "would overwrite"},
@@ -162,7 +163,7 @@ std::vector<promise> const promises = {
     {0, "partition @g.graph -k 2", "cut        1 (1 edge)"}, {0, "partition @noext -k 2 --format metis", "cut        1 (1 edge)"},
     {0, "partition @g.dag -k 2", "2 parts"}, {0, "partition @g.hgr -k 2", "cut nets"}, {0, "partition @g.u -k 2", "cut nets"},
     {0, "partition @g.graph -k 2 --stream", "cut        1 (1 edge)"}, {0, "partition @g.graph --verify @parts", "cut        1 (1 edge)"},
-    {0, "order @g.graph", "factor"}, {0, "inspect @m.onnx", "nodes"}, {0, "inspect @g.json", "calls"}, {0, "split @g.json -k 2", "in 2 stages"},
+    {0, "order @g.graph", "factor"}, {0, "place @g.json --devices @devices.json", "period"}, {0, "inspect @m.onnx", "nodes"}, {0, "inspect @g.json", "calls"}, {0, "split @g.json -k 2", "in 2 stages"},
     {0, "split @layers.csv -k 3", "in 3 stages"}, {0, "schedule 1F1B", "the step takes"}, {0, "schedule all", "ZBVZeroBubble"},
     {0, "schedule --list", "GPipe"}, {0, "verify @two.csv", "no fault"}, {0, "simulate @two.csv", "the step takes"},
     {0, "report @runs.csv", "metis"}, {0, "instances", "rgg2d"}, {0, "bench --list", "Algorithms"},
@@ -247,6 +248,8 @@ std::vector<json_call> const json_calls = {
     {"partition @g.hgr -k 2", {"nodes", "nets", "pins", "connectivity", "cut_nets", "wrong"}},
     {"partition @g.graph --verify @parts", {"verified", "cut", "imbalance", "wrong"}},
     {"partition @g.graph --verify @parts3", {"verified", "wrong"}, "empty", 1},
+    {"place @g.json --devices @devices.json --gains",
+     {"file", "devices", "goal", "unit", "period", "latency", "step", "bound", "optimal", "limit", "stages", "unused", "gains"}},
     {"order @g.graph", {"file", "nodes", "edges", "factor", "separators", "seconds"}},
     {"instances", {"instances", "families"}},
     {"instances @made grid2d:100", {"written"}},

@@ -75,6 +75,7 @@ TEST_CASE("cleave: help and version exit with 0 and write nothing to stderr") {
 TEST_CASE("cleave: lost output exits with 1 and the reason, in every subcommand") {
   cleave::testing::scratch_folder const w;
   std::ofstream(w / "g.graph") << "4 3\n2\n1 3\n2 4\n3\n";
+  std::ofstream(w / "devices.json") << R"({"format": "cleave devices 1", "devices": [{"name": "d"}]})";
   REQUIRE(run_tool({"schedule", "1F1B", "-p", "2", "-m", "4", "--csv", "-o", w / "s.csv"}).exit == 0);
   REQUIRE(run_tool({"bench", w / "g.graph", "--algos", "fast", "-k", "2", "-o", w / "r.csv"}).exit == 0);
   for (std::vector<std::string> const& words : {std::vector<std::string>{"--help"},
@@ -83,6 +84,7 @@ TEST_CASE("cleave: lost output exits with 1 and the reason, in every subcommand"
                                                 {"split", model, "-k", "2"},
                                                 {"split", model, "-k", "2", "--json"},
                                                 {"inspect", model},
+                                                {"place", model, "--devices", w / "devices.json"},
                                                 {"schedule", "1F1B", "-p", "2", "-m", "4"},
                                                 {"schedule", "1F1B", "-p", "2", "-m", "4", "--csv"},
                                                 {"verify", w / "s.csv"},

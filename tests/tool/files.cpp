@@ -83,6 +83,8 @@ std::vector<output> const outputs = {
     {"demo", "--out", {"@m.onnx", "-m", "1"}, "m.onnx", "report.html", "stage_0.onnx"},
     {"demo", "--out", {"@m.onnx", "-m", "1"}, "m.onnx", "stage_0.onnx", "stage_7.onnx"},
     {"demo train", "--out", {"-n", "1", "-k", "2"}, "", "report.html"},
+    {"place", "--report", {"@m.onnx", "--devices", "@devices.json"}, "m.onnx"},
+    {"place", "--report", {"@g.json", "--devices", "@devices.json"}, "devices.json"},
     {"schedule", "--out", {"1F1B", "--costs", "@costs.csv"}, "costs.csv"},
     {"schedule", "--out", {"1F1B", "--costs", "@costs.csv", "--svg"}, "costs.csv"},
     {"schedule", "--out", {"1F1B", "--costs", "@costs.csv", "--html"}, "costs.csv"},
@@ -109,14 +111,16 @@ std::vector<output> const outputs = {
 
 /// Options that read a file.
 std::set<std::pair<std::string, std::string>> const inputs = {
-    {"split", "--costs"},    {"split", "--hosts"}, {"split", "--schedule"},   {"schedule", "--costs"},
-    {"simulate", "--costs"}, {"verify", "--map"},  {"partition", "--verify"}, {"report", "--against"}};
+    {"split", "--costs"},      {"split", "--hosts"},    {"split", "--schedule"},
+    {"schedule", "--costs"},   {"simulate", "--costs"}, {"verify", "--map"},
+    {"partition", "--verify"}, {"report", "--against"}, {"place", "--devices"}};
 
 /// What --help calls values that are no files.
 std::set<std::string> const no_files = {
-    "N",           "K,...",  "X",     "X[,X...]", "R",    "S",         "SIZE",   "SIZE[,SIZE...]", "TIME",
-    "SHARE",       "0|1",    "WHAT",  "HOW",      "RULE", "POLICY",    "NAME=N", "NAME",           "NAME,...",
-    "VALUE=SHAPE", "PRESET", "SIZES", "LENGTHS",  "RATE", "FRAMEWORK", "PATH"};
+    "N",    "K,...",    "X",           "X[,X...]", "R",     "S",       "SIZE",   "SIZE[,SIZE...]",
+    "TIME", "SHARE",    "0|1",         "WHAT",     "HOW",   "RULE",    "POLICY", "NAME=N",
+    "NAME", "NAME,...", "VALUE=SHAPE", "PRESET",   "SIZES", "LENGTHS", "RATE",   "FRAMEWORK",
+    "PATH", "GOAL"};
 
 /// A folder with a small file of each kind.
 class workplace {
@@ -127,6 +131,7 @@ class workplace {
       {"name": "a", "operands": ["x"], "cost": 1, "bytes": 4}, {"name": "b", "operands": ["a"], "cost": 2},
       {"name": "y", "op": "output", "operands": ["b"]}]})");
     put("by.txt", "a 0\nb 1\n");
+    put("devices.json", R"({"format": "cleave devices 1", "devices": [{"name": "d"}, {"name": "e"}]})");
     put("hosts.txt", "one\ntwo\n");
     put("a.dag", "4 3\n1.5 2\n2 1\n3 .5\n1 1\n0 1 2\n2 1 .25\n1 3 1e3\n");
     put("pipe.json", R"([{"a": {"filename": "a.onnx", "inputs": ["input"], "outputs": ["output"]}}])");
@@ -206,6 +211,7 @@ std::string written(output const& o) { return o.name.empty() ? "out" : "out/" + 
 
 TEST_CASE("cleave --help: every option that takes a file is known here as an input or an output") {
   for (words const& subcommand : {words{"split"},
+                                  {"place"},
                                   {"inspect"},
                                   {"demo"},
                                   {"demo", "train"},
@@ -248,7 +254,7 @@ TEST_CASE("cleave --help: every option that takes a file is known here as an inp
   std::istringstream all(run_tool({"--help"}).said);
   for (std::string text; std::getline(all, text);)
     if (text.starts_with("  ")) names.insert(text.substr(2, text.find(' ', 2) - 2));
-  CHECK(names == std::set<std::string>{"split", "inspect", "demo", "schedule", "verify", "simulate",
+  CHECK(names == std::set<std::string>{"split", "place", "inspect", "demo", "schedule", "verify", "simulate",
                                        "partition", "order", "instances", "bench", "report", "doctor", "help",
                                        "man", "completions", "version"});
 }

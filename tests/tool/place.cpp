@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/model_corpus.hpp"
+#include "support/tool.hpp"
+
+using namespace cleave::testing;
+
+namespace {
+
+bool has(std::string const& text, std::string const& part) { return text.find(part) != text.npos; }
+
+/// A folder with a chain of six layers of 1 s each, and devices of which two are fast.
+class workplace {
+ public:
+  workplace() {
+    std::ofstream(at("chain.json")) << R"({"format": "cleave graph 1", "meta": {"cost_unit": "s"}, "nodes": [
+      {"name": "x", "op": "placeholder", "bytes": 8},
+      {"name": "n0", "operands": ["x"], "cost": 1, "bytes": 100}, {"name": "n1", "operands": ["n0"], "cost": 1, "bytes": 100},
+      {"name": "n2", "operands": ["n1"], "cost": 1, "bytes": 100}, {"name": "n3", "operands": ["n2"], "cost": 1, "bytes": 100},
+      {"name": "n4", "operands": ["n3"], "cost": 1, "bytes": 100}, {"name": "n5", "operands": ["n4"], "cost": 1, "bytes": 100},
+      {"name": "y", "op": "output", "operands": ["n5"]}]})";
+    std::ofstream(at("devices.json")) << R"({"format": "cleave devices 1",
+      "devices": [{"name": "slow", "speed": 0.1}, {"name": "fast", "count": 2}],
+      "link": {"latency": 0.5, "bandwidth": 100}})";
+  }
+  std::string at(std::string const& name) const { return folder_ / name; }
+
+ private:
+  scratch_folder folder_;
+};
+
+}  // namespace
+
+TEST_CASE("cleave place: says which device runs what, and what is left out") {
+  workplace const w;
+  auto const r = run_tool({"place", w.at("chain.json"), "--devices", w.at("devices.json")});
+  CAPTURE(r.said);
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == 0);
+  for (std::string const said :
+       {"6 nodes, 2 stages", "3.00\u00a0s between microbatches; limited by the device fast",
+        "no slices on these devices have a better throughput", "fast0: n0 to n2", "fast1: n3 to n5",
+        "not used   slow"})
+    CHECK_MESSAGE(has(r.said, said), said);
+}
+
+TEST_CASE("cleave place --json: has the numbers of each goal") {
+  workplace const w;
+  auto const placed = [&](std::string const& goal) {
+    auto const r =
+        run_tool({"place", w.at("chain.json"), "--devices", w.at("devices.json"), "--goal", goal, "--json"});
+    CHECK(r.exit == 0);
+    return nlohmann::json::parse(r.said);
+  };
+  auto const throughput = placed("throughput");
+  CHECK(throughput.at("period") == 3);
+  CHECK(throughput.at("latency") == 7.5);
+  CHECK(throughput.at("optimal") == true);
+  CHECK(throughput.at("stages").at(0).at("sends") == 100);
+  CHECK(throughput.at("stages").at(1).at("first") == "n3");
+  CHECK(throughput.at("unused") == nlohmann::json{"slow"});
+  auto const latency = placed("latency");
+  CHECK(latency.at("latency") == 6);
+  CHECK(latency.at("stages").size() == 1);
+  CHECK(placed("step").at("step") <= throughput.at("step"));
+}
+
+TEST_CASE("cleave place: reads the output of nvidia-smi, from standard input too, and writes a page") {
+  workplace const w;
+  std::ofstream(w.at("topology")) << "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-7\nGPU1\tNV4\t X \t0-7\n";
+  auto const r =
+      run_tool({"place", model_file("names"), "--devices", w.at("topology"), "--report", w.at("page.html")});
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == 0);
+  CHECK(has(r.said, "GPU0"));
+  auto const page = text_of_file(w.at("page.html"));
+  CHECK(has(page, "Devices and links"));
+  CHECK(has(page, "limits the throughput."));
+  CHECK(run_tool({"place", model_file("names"), "--devices", w.at("topology"), "--report", w.at("page.html")})
+            .exit == 0);
+}
+
+TEST_CASE("cleave place: refusals name the file, the place and the remedy") {
+  workplace const w;
+  auto const refusal = [&](std::string const& devices, int code) {
+    std::ofstream(w.at("bad.json")) << devices;
+    auto const r = run_tool({"place", w.at("chain.json"), "--devices", w.at("bad.json")});
+    CHECK(r.exit == code);
+    CHECK(r.said.empty());
+    return r.to_stderr;
+  };
+  CHECK(has(refusal(R"({"format": "cleave devices 1", "devices": []})", 3), "bad.json: "));
+  CHECK(has(refusal(R"({"format": "cleave devices 1", "devices": [{"speed": -1}]})", 3),
+            "expected a number above 0"));
+  CHECK(has(refusal("GPU0", 3), "the row of GPU0 is missing"));
+  CHECK(run_tool({"place", w.at("chain.json"), "--devices", w.at("absent")}).exit == 3);
+  std::ofstream(w.at("mine")) << "text\n";
+  CHECK(run_tool({"place", w.at("chain.json"), "--devices", w.at("devices.json"), "--report", w.at("mine")})
+            .exit != 0);
+  CHECK(text_of_file(w.at("mine")) == "text\n");
+}
