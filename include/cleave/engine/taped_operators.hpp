@@ -142,7 +142,7 @@ class taped_halves {
         arrived_(operators, *tape_) {
     backward_arrays g;
     for (auto const& e : tape_->entries) {
-      for (auto const& o : e.operands) g.next.add({o.node, o.result});
+      for (auto const& o : e.operands) g.next.add(gradient_edge<std::uint32_t>{o.node, o.result});
       g.next.close();
     }
     for (auto const& [at, gradient] : seeds) {

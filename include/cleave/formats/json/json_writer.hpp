@@ -112,7 +112,7 @@ class writer {
   template <class Number>
   json::writer& number(Number x) {
     char digits[64];
-    return raw({digits, std::to_chars(digits, digits + sizeof digits, x).ptr});
+    return raw(std::string_view(digits, std::to_chars(digits, digits + sizeof digits, x).ptr));
   }
   void quote(std::string_view s) { ((text_ += '"') += detail::escape_json(s)) += '"'; }
 

@@ -160,7 +160,7 @@ class transfer_matcher {
 
   void refuse(std::uint32_t from, std::uint32_t to, issued const& sent, issued const& received) {
     auto const rank = [&](std::uint32_t m) { return "rank " + std::to_string(index(members_[m])); };
-    ranks_->publish({.code = failure_code::mismatch,
+    ranks_->publish(failure{.code = failure_code::mismatch,
                      .at = received.what.of,
                      .detail = rank(from) + " sends " + text_of(sent) + ", but " + rank(to) + " receives " +
                                text_of(received) + "; both must run the same program",
@@ -178,7 +178,7 @@ class transfer_matcher {
       auto const text = [&](std::uint32_t n) {
         return "rank " + std::to_string(index(members_[n])) + " contributes " + text_of(parts[n]);
       };
-      ranks_->publish({.code = failure_code::mismatch,
+      ranks_->publish(failure{.code = failure_code::mismatch,
                        .detail = text(0) + ", but " + text(m) + "; both must run the same program",
                        .reporter = members_[m],
                        .culprit = members_[0]});

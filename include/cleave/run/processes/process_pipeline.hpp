@@ -131,9 +131,9 @@ class failure_reporter {
     } catch (run_error const& e) {
       publish(e.info);
     } catch (std::exception const& e) {
-      publish({.code = failure_code::cancelled, .detail = e.what(), .reporter = rendezvous_.rank()});
+      publish(failure{.code = failure_code::cancelled, .detail = e.what(), .reporter = rendezvous_.rank()});
     } catch (...) {
-      publish({.code = failure_code::cancelled, .reporter = rendezvous_.rank()});
+      publish(failure{.code = failure_code::cancelled, .reporter = rendezvous_.rank()});
     }
   }
 
@@ -224,7 +224,7 @@ class process_pipeline : activity_source {
     bool const failed = rendezvous().poll().has_value();
     if (!failed && std::uncaught_exceptions() == exceptions_) return;
     if (!failed)
-      rendezvous().publish({.code = failure_code::cancelled,
+      rendezvous().publish(failure{.code = failure_code::cancelled,
                             .detail = "rank " + std::to_string(index(rank())) + " left before the run ended",
                             .reporter = rank(),
                             .culprit = rank()});
@@ -369,7 +369,7 @@ class process_pipeline : activity_source {
       f(until);
     } catch (detail::disagreement_error const& e) {
       if (rank() == rank_id{0})
-        reporter_.publish({.code = failure_code::mismatch, .detail = e.witness.what, .reporter = rank()});
+        reporter_.publish(failure{.code = failure_code::mismatch, .detail = e.witness.what, .reporter = rank()});
     }
     rendezvous().barrier(until);
   }
