@@ -8,8 +8,8 @@
 
 namespace bench {
 
-/// Of which of the two types of a sum a pack has 16 bytes.
-enum class pack_of { longer, shorter };
+/// The packs of a sum: 16 bytes of the longer or of the shorter of its two types, or 32 bytes of the longer.
+enum class pack_of { longer, shorter, longer_wide };
 
 /// Adds bf16 to f32 by a run of a table, with such packs. Returns false if this program is built without
 /// these kernels.

@@ -27,7 +27,7 @@ struct many_lanes : plain_lanes {
   static constexpr std::size_t pack_elements = 8;
   template <class, class, class>
   static constexpr std::size_t packs_at_once = 2;
-  static constexpr bool packs_need_alignment = true;
+  static constexpr std::uint32_t pack_alignment = 1;
   static constexpr std::uint32_t singles_at_once = 4;
 };
 

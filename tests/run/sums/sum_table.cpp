@@ -68,14 +68,16 @@ TEST_CASE(
   std::vector<region_pair> const pairs = {{some(0, 10), some(1024, 10)},
                                           {some(0, 0), some(0, 0)},
                                           {some(0, 10), some(2048, 10)},
-                                          {some(4, 3), some(3072, 3)}};
+                                          {some(4, 3), some(3072, 3)},
+                                          {some(16, 3), some(3584, 3)}};
   auto const t = make_sum_table(pairs);
   REQUIRE(t.runs.size() == 1);
-  CHECK(t.runs[0].segments == 3);
-  CHECK(t.runs[0].tiles == 3);
+  CHECK(t.runs[0].segments == 4);
+  CHECK(t.runs[0].tiles == 4);
   CHECK(t.segments[1].first_tile == 1);
-  CHECK(t.segments[1].aligned == 1);
+  CHECK(t.segments[1].aligned == 2);
   CHECK(t.segments[2].aligned == 0);
+  CHECK(t.segments[3].aligned == 1);
 }
 
 TEST_CASE("make_sum_table: pairs in a run do not conflict, and pairs keep their order") {

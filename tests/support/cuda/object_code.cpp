@@ -71,6 +71,8 @@ class gpu_object {
     static std::map<std::uint64_t, std::string> const names = {
         {0x981, "LDG"}, {0x986, "STG"}, {0x980, "LD"}, {0x985, "ST"}, {0x983, "LDL"}, {0x387, "STL"}};
     static char const* const bits[] = {".8", ".8", ".16", ".16", ".32", ".64", ".128", ".?"};
+    if ((low & 0xfff) == 0x97e) return "LDG.256";  // from sm_100 on
+    if ((low & 0xfff) == 0x97f) return "STG.256";
     auto const found = names.find(low & 0xfff);
     return found == names.end() ? "" : found->second + bits[high >> 9 & 7];
   }

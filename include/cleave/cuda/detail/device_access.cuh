@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cleave/core/real.hpp"
 #include "cleave/cuda/detail/device_lanes.hpp"
 #include "cleave/run/sums/floating_bits.hpp"
 
@@ -128,6 +129,59 @@ struct gpu_lanes : device_lanes {
   static __device__ double product(double a, double b) { return __dmul_rn(a, b); }
   static __device__ float sum(float a, float b) { return __fadd_rn(a, b); }
   static __device__ double sum(double a, double b) { return __dadd_rn(a, b); }
+
+  /// Returns what the host's `square_root` does, step by step.
+  static __device__ double square_root(double x) {
+    if (!is_finite(x)) return x;
+    int const e = binary_exponent(x);
+    if (e == -1023) return 0;
+    int const half = (e - (e & 1)) / 2;
+    double const m = product(product(x, power_of_two(-half)), power_of_two(-half));
+    double root = sum(0.59, product(0.42, m));
+    for (int step = 0; step < 5; ++step) root = product(0.5, sum(root, __ddiv_rn(m, root)));
+    return product(root, power_of_two(half));
+  }
 };
+
+/// Lanes whose packs have 32 bytes, aligned to that. GPUs access them at once from sm_100 on. Older ones
+/// access 16 bytes twice, which is slower than packs of 16 bytes.
+struct wide_gpu_lanes : wide_lanes_of<gpu_lanes> {
+  template <class T>
+  static __device__ T load(std::byte const* at) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+    if constexpr (sizeof(T) == 32) {
+      T x;
+      std::uint32_t u[8];
+      asm volatile("ld.global.L1::no_allocate.L2::128B.v8.b32 {%0,%1,%2,%3,%4,%5,%6,%7}, [%8];"
+                   : "=r"(u[0]), "=r"(u[1]), "=r"(u[2]), "=r"(u[3]), "=r"(u[4]), "=r"(u[5]), "=r"(u[6]),
+                     "=r"(u[7])
+                   : "l"(__cvta_generic_to_global(at)));
+      std::memcpy(&x, u, sizeof x);
+      return x;
+    } else
+#endif
+      return gpu_lanes::load<T>(at);
+  }
+  template <class T>
+  static __device__ void store(std::byte* at, T const& x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+    if constexpr (sizeof(T) == 32) {
+      std::uint32_t u[8];
+      std::memcpy(u, &x, sizeof x);
+      asm volatile("st.global.cs.v8.b32 [%0], {%1,%2,%3,%4,%5,%6,%7,%8};" ::"l"(__cvta_generic_to_global(at)),
+                   "r"(u[0]), "r"(u[1]), "r"(u[2]), "r"(u[3]), "r"(u[4]), "r"(u[5]), "r"(u[6]), "r"(u[7])
+                   : "memory");
+    } else
+#endif
+      gpu_lanes::store(at, x);
+  }
+};
+
+/// The lanes of kernels of sums, which the program chooses when it is compiled.
+#ifdef CLEAVE_PACKS_OF_32_BYTES
+using sum_lanes = wide_gpu_lanes;
+#else
+using sum_lanes = gpu_lanes;
+#endif
 
 }  // namespace cleave::detail

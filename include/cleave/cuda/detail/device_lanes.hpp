@@ -14,7 +14,7 @@ namespace cleave::inline v0_2::detail {
 /// access; with plain memory, as here, the same code runs on the CPU.
 struct device_lanes : plain_lanes {
   static constexpr std::uint32_t lanes = 256;
-  static constexpr bool packs_need_alignment = true;
+  static constexpr std::uint32_t pack_alignment = 1;
   static constexpr std::uint32_t singles_at_once = 8;
 
   template <class From, class To>
@@ -30,6 +30,19 @@ struct device_lanes : plain_lanes {
 
   /// Rows of squares that are loaded at once.
   static constexpr std::uint32_t rows_at_once = 2;
+};
+
+/// Lanes whose packs have 32 bytes of the longer type, for `Lanes` that access 32 bytes at once. The same
+/// number of bytes is in flight.
+template <class Lanes>
+struct wide_lanes_of : Lanes {
+  static constexpr std::uint32_t pack_alignment = 2;
+
+  template <class From, class To>
+  static constexpr std::size_t pack_elements = 32 / (std::max)(sizeof(From), sizeof(To));
+  template <class From, class To, class Operation>
+  static constexpr std::size_t packs_at_once =
+      (std::max)(std::size_t{1}, Lanes::template packs_at_once<From, To, Operation> / 2);
 };
 
 }  // namespace cleave::detail

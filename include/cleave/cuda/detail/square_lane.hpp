@@ -35,7 +35,7 @@ constexpr std::array<double, square_packs<T, Lanes>> square_lane(sum_segment con
     sums[u][k] = Lanes::sum(sums[u][k], Lanes::product(wide, wide));
   };
 
-  if (left >= tile_elements && (!Lanes::packs_need_alignment || s.aligned != 0)) {
+  if (left >= tile_elements && s.aligned >= Lanes::pack_alignment) {
     for (std::uint32_t row = 0; row < rows; row += Lanes::rows_at_once) {
       pack_of_elements x[Lanes::rows_at_once][packs];
       for (std::uint32_t r = 0; r < Lanes::rows_at_once; ++r)

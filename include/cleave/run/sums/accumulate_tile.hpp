@@ -21,7 +21,7 @@ struct alignas(16) sum_segment {
   void* to;
   std::uint64_t count;
   std::uint32_t first_tile;
-  std::uint32_t aligned;  ///< 1 if both addresses are multiples of 16 bytes, else 0
+  std::uint32_t aligned;  ///< 2 if both addresses are multiples of 32 bytes, else 1 if of 16, else 0
 };
 static_assert(sizeof(sum_segment) == 32);
 
@@ -58,8 +58,8 @@ struct plain_lanes {
   /// Packs that are loaded before the first of them is used.
   template <class From, class To, class Operation>
   static constexpr std::size_t packs_at_once = 1;
-  /// True if packs must be 16-byte aligned. Unaligned segments are then processed element by element.
-  static constexpr bool packs_need_alignment = false;
+  /// The least `sum_segment::aligned` for packs. Other segments are processed element by element.
+  static constexpr std::uint32_t pack_alignment = 0;
   static constexpr std::uint32_t singles_at_once = 1;  ///< as `packs_at_once`, for single elements
 
   template <class T>
@@ -171,7 +171,7 @@ constexpr bool accumulate_lane(sum_segment const& s, std::uint32_t tile, common_
       std::integral_constant<std::uint32_t, Lanes::template packs_at_once<From, To, Operation>>;
   std::uint32_t packed = 0;
   if constexpr (pack::value > 1)
-    if (!Lanes::packs_need_alignment || s.aligned != 0) packed = add_all(0, pack{}, packs_at_once{});
+    if (s.aligned >= Lanes::pack_alignment) packed = add_all(0, pack{}, packs_at_once{});
   if constexpr (Lanes::singles_at_once > 1) {
     add_all(packed, one{}, std::integral_constant<std::uint32_t, Lanes::singles_at_once>{});
   } else {

@@ -248,9 +248,9 @@ inline void add_segment(sum_table& table, region_pair const& pair, bool comes_af
   if (table.runs.empty() || needs_new_run(table.runs.back()))
     table.runs.push_back({from.type, to.type, table.segments.size()});
   auto& run = table.runs.back();
-  auto const aligned = [](void const* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; };
-  table.segments.push_back({from.data, to.data, from.count, run.tiles,
-                            aligned(from.data) && aligned(to.data) ? std::uint32_t{1} : std::uint32_t{0}});
+  auto const both = reinterpret_cast<std::uintptr_t>(from.data) | reinterpret_cast<std::uintptr_t>(to.data);
+  std::uint32_t const aligned = both % 32 == 0 ? 2 : both % 16 == 0 ? 1 : 0;
+  table.segments.push_back({from.data, to.data, from.count, run.tiles, aligned});
   ++run.segments;
   run.tiles += static_cast<std::uint32_t>(tiles);
 }
