@@ -14,6 +14,8 @@
 #include "cleave/cuda/callable_stage.hpp"
 /// Views for frameworks that read DLPack, and of theirs.
 #include "cleave/cuda/dlpack.hpp"
+/// Messages of 8-bit floats with scales.
+#include "cleave/cuda/fp8.hpp"
 /// Offloads saved activations to host memory.
 #include "cleave/cuda/offload.hpp"
 /// Ranks as threads, each with its own GPU.

@@ -9,6 +9,7 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/cuda/detail/device_access.cuh"
+#include "cleave/cuda/detail/fp8_lane.hpp"
 #include "cleave/cuda/detail/kernels.hpp"
 #include "cleave/cuda/detail/reduce_lane.hpp"
 #include "cleave/cuda/detail/square_lane.hpp"
@@ -28,7 +29,7 @@ __global__ void __launch_bounds__(gpu_lanes::lanes, blocks_at_once)
     accumulate_kernel(sum_segment const* segments, std::uint32_t count, std::uint32_t tiles,
                       common_sum_t<From, To> factor, float const* device_factor, std::uint32_t* nonfinite) {
   if (device_factor) factor = gpu_lanes::product(factor, common_sum_t<From, To>{*device_factor});
-  bool const bad = accumulate_block<From, To, nonfinite_checked<Operation>, gpu_lanes>(
+  bool const bad = accumulate_block<From, To, nonfinite_checked<Operation>, sum_lanes>(
       segments, count, tiles, factor, blockIdx.x, gridDim.x, threadIdx.x);
   if (nonfinite && __syncthreads_or(bad) && threadIdx.x == 0) atomicOr(nonfinite, 1u);
 }
@@ -95,6 +96,55 @@ __global__ void __launch_bounds__(gpu_lanes::lanes)
         mine[u] = gpu_lanes::sum(mine[u], partials[first + u * gpu_lanes::lanes]);
   double const whole = block_sum_of_neighbours(mine, scratch);
   if (threadIdx.x == 0) *result = whole;
+}
+
+/// Finds the largest magnitude of each block. Each lane takes some neighbouring values of one block.
+template <class From>
+__global__ void __launch_bounds__(gpu_lanes::lanes)
+    fp8_largest_kernel(std::byte const* from, std::byte* to, fp8_block_list all) {
+  auto* const largest = reinterpret_cast<unsigned*>(to);
+  std::uint64_t const apart = std::uint64_t{gridDim.x} * gpu_lanes::lanes * fp8_together;
+  for (std::uint64_t block = std::uint64_t{blockIdx.x} * gpu_lanes::lanes * fp8_together; block < all.count;
+       block += apart) {
+    std::uint64_t const at = block + threadIdx.x * fp8_together;
+    std::uint32_t mine = 0;
+    if (at < all.count) mine = fp8_largest<From, gpu_lanes>(from + at * sizeof(From), fp8_in_turn(all, at));
+    if (all.block == 0) {  // the same for the whole warp
+      for (int away = 1; away < 32; away *= 2) {
+        auto const other = __shfl_xor_sync(0xffffffffu, mine, away);
+        mine = other > mine ? other : mine;
+      }
+      if (threadIdx.x % 32 == 0) atomicMax(largest, mine);
+    } else if (at < all.count) {
+      atomicMax(largest + all.block_of(at), mine);
+    }
+  }
+}
+
+template <class From, cuda::fp8_format F>
+__global__ void __launch_bounds__(gpu_lanes::lanes)
+    fp8_pack_kernel(std::byte const* from, std::byte* to, fp8_block_list all) {
+  auto const* const largest = reinterpret_cast<float const*>(to);
+  auto* const bytes = to + all.first_byte();
+  for (auto at = fp8_first(blockIdx.x, threadIdx.x); at < all.count; at += fp8_apart(gridDim.x))
+    fp8_pack<From, F, gpu_lanes>(from + at * sizeof(From), bytes + at, fp8_in_turn(all, at),
+                                 largest[all.block_of(at)]);
+}
+
+template <class To, cuda::fp8_format F>
+__global__ void __launch_bounds__(gpu_lanes::lanes)
+    fp8_unpack_kernel(std::byte const* from, std::byte* to, fp8_block_list all) {
+  auto const* const largest = reinterpret_cast<float const*>(from);
+  auto const* const bytes = from + all.first_byte();
+  for (auto at = fp8_first(blockIdx.x, threadIdx.x); at < all.count; at += fp8_apart(gridDim.x))
+    fp8_unpack<To, F, gpu_lanes>(bytes + at, to + at * sizeof(To), fp8_in_turn(all, at),
+                                 largest[all.block_of(at)]);
+}
+
+/// Run by one lane.
+__global__ void update_kernel(double const* squares, update_options const* options, device_update* result) {
+  auto const o = *options;
+  *result = update_of(gpu_lanes::product(magnitude(o.factor), gpu_lanes::square_root(*squares)), o);
 }
 
 void launch_sums(cudaStream_t stream, sum_segment const* segments, sum_run const& run,
@@ -168,6 +218,50 @@ void launch_squares(cudaStream_t stream, sum_segment const* segments, sum_run co
 void launch_sum_of_partials(cudaStream_t stream, double const* partials, std::uint64_t count,
                             double* result) {
   partials_kernel<<<1, gpu_lanes::lanes, 0, stream>>>(partials, count, result);
+}
+
+/// Calls `f(type, format)` with objects of these types.
+template <class F>
+void dispatch_fp8(element_type type, cuda::fp8_format format, F f) {
+  auto const with = [&]<class T>(T x) {
+    if (format == cuda::fp8_format::e4m3)
+      f(x, std::integral_constant<cuda::fp8_format, cuda::fp8_format::e4m3>());
+    else
+      f(x, std::integral_constant<cuda::fp8_format, cuda::fp8_format::e5m2>());
+  };
+  if (type == element_type::f32) with(float{});
+  if (type == element_type::f16) with(float16_bits{});
+  if (type == element_type::bf16) with(bfloat16_bits{});
+}
+
+inline std::uint32_t fp8_grid(fp8_block_list const& all, std::uint32_t processors) {
+  std::uint64_t const each = gpu_lanes::lanes * fp8_together, most = std::uint64_t{8} * processors;
+  return static_cast<std::uint32_t>((std::min)((all.count + each - 1) / each, most));
+}
+
+void launch_fp8_pack(cudaStream_t stream, region const& from, void* to, fp8_block_list const& all,
+                     cuda::fp8_format format, std::uint32_t processors) {
+  auto const blocks = fp8_grid(all, processors);
+  auto const* const values = static_cast<std::byte const*>(from.data);
+  auto* const packed = static_cast<std::byte*>(to);
+  dispatch_fp8(from.type, format, [&]<class T, class Format>(T, Format) {
+    fp8_largest_kernel<T><<<blocks, gpu_lanes::lanes, 0, stream>>>(values, packed, all);
+    fp8_pack_kernel<T, Format::value><<<blocks, gpu_lanes::lanes, 0, stream>>>(values, packed, all);
+  });
+}
+
+void launch_fp8_unpack(cudaStream_t stream, void const* from, region const& to, fp8_block_list const& all,
+                       cuda::fp8_format format, std::uint32_t processors) {
+  auto const blocks = fp8_grid(all, processors);
+  dispatch_fp8(to.type, format, [&]<class T, class Format>(T, Format) {
+    fp8_unpack_kernel<T, Format::value><<<blocks, gpu_lanes::lanes, 0, stream>>>(
+        static_cast<std::byte const*>(from), static_cast<std::byte*>(to.data), all);
+  });
+}
+
+void launch_update(cudaStream_t stream, double const* squares, update_options const* options,
+                   device_update* result) {
+  update_kernel<<<1, 1, 0, stream>>>(squares, options, result);
 }
 
 }  // namespace cleave::detail

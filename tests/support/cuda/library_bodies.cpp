@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The library's kernels on the fake runtime: their lane code runs on host memory, lane by lane in varying
 // order.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +12,10 @@
 
 #include "cleave/core/expects.hpp"
 #include "cleave/cuda/detail/device_lanes.hpp"
+#include "cleave/cuda/detail/fp8_lane.hpp"
 #include "cleave/cuda/detail/reduce_lane.hpp"
 #include "cleave/cuda/detail/square_lane.hpp"
+#include "cleave/run/model/update.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/library_kernels.hpp"
@@ -182,6 +185,91 @@ void bind_partials() {
        });
 }
 
+void run_update(dim3, void* const* p) {
+  auto const& o = *parameter<update_options const*>(p, 1);
+  *parameter<device_update*>(p, 2) =
+      update_of(magnitude(o.factor) * square_root(*parameter<double const*>(p, 0)), o);
+}
+
+void bind_update() {
+  bind(update_stub(), parameter_list<double const*, update_options const*, device_update*>{}, &run_update,
+       [](fake_accesses& a, void* const* p) {
+         a.reads(parameter<double const*>(p, 0), sizeof(double));
+         a.reads(parameter<update_options const*>(p, 1), sizeof(update_options));
+         a.writes(parameter<device_update*>(p, 2), sizeof(device_update));
+       });
+}
+
+/// Calls `f(at)` for the first value of each turn of each lane.
+template <class F>
+void run_fp8(dim3 grid, fp8_block_list const& all, F f) {
+  run_lanes(grid.x, [&](std::uint32_t block, std::uint32_t lane) {
+    for (auto at = fp8_first(block, lane); at < all.count; at += fp8_apart(grid.x)) f(at);
+  });
+}
+
+template <class T>
+void run_fp8_largest(dim3 grid, void* const* p) {
+  auto const* const from = parameter<std::byte const*>(p, 0);
+  auto* const largest = reinterpret_cast<std::uint32_t*>(parameter<std::byte*>(p, 1));
+  auto const& all = parameter<fp8_block_list>(p, 2);
+  run_fp8(grid, all, [&](std::uint64_t at) {
+    auto& to = largest[all.block_of(at)];
+    to = (std::max)(to, fp8_largest<T, strict_lanes>(from + at * sizeof(T), fp8_in_turn(all, at)));
+  });
+}
+
+template <class T, cuda::fp8_format F>
+void run_fp8_pack(dim3 grid, void* const* p) {
+  auto const* const from = parameter<std::byte const*>(p, 0);
+  auto* const to = parameter<std::byte*>(p, 1);
+  auto const& all = parameter<fp8_block_list>(p, 2);
+  run_fp8(grid, all, [&](std::uint64_t at) {
+    fp8_pack<T, F, strict_lanes>(from + at * sizeof(T), to + all.first_byte() + at, fp8_in_turn(all, at),
+                                 reinterpret_cast<float const*>(to)[all.block_of(at)]);
+  });
+}
+
+template <class T, cuda::fp8_format F>
+void run_fp8_unpack(dim3 grid, void* const* p) {
+  auto const* const from = parameter<std::byte const*>(p, 0);
+  auto* const to = parameter<std::byte*>(p, 1);
+  auto const& all = parameter<fp8_block_list>(p, 2);
+  run_fp8(grid, all, [&](std::uint64_t at) {
+    fp8_unpack<T, F, strict_lanes>(from + all.first_byte() + at, to + at * sizeof(T), fp8_in_turn(all, at),
+                                   reinterpret_cast<float const*>(from)[all.block_of(at)]);
+  });
+}
+
+template <class T>
+void bind_fp8() {
+  using parameters = parameter_list<std::byte const*, std::byte*, fp8_block_list>;
+  auto const scales = [](fp8_block_list const& all) { return all.blocks() * sizeof(float); };
+  bind(fp8_largest_stub(type_of<T>), parameters{}, &run_fp8_largest<T>,
+       [scales](fake_accesses& a, void* const* p) {
+         auto const& all = parameter<fp8_block_list>(p, 2);
+         a.reads(parameter<std::byte const*>(p, 0), all.count * sizeof(T));
+         a.writes(parameter<std::byte*>(p, 1), scales(all));
+       });
+  auto const bind_format = [&]<cuda::fp8_format F>() {
+    bind(fp8_stub(type_of<T>, F, fp8_way::pack), parameters{}, &run_fp8_pack<T, F>,
+         [scales](fake_accesses& a, void* const* p) {
+           auto const& all = parameter<fp8_block_list>(p, 2);
+           a.reads(parameter<std::byte const*>(p, 0), all.count * sizeof(T));
+           a.reads(parameter<std::byte*>(p, 1), scales(all));
+           a.writes(parameter<std::byte*>(p, 1) + all.first_byte(), all.count);
+         });
+    bind(fp8_stub(type_of<T>, F, fp8_way::unpack), parameters{}, &run_fp8_unpack<T, F>,
+         [](fake_accesses& a, void* const* p) {
+           auto const& all = parameter<fp8_block_list>(p, 2);
+           a.reads(parameter<std::byte const*>(p, 0), all.bytes());
+           a.writes(parameter<std::byte*>(p, 1), all.count * sizeof(T));
+         });
+  };
+  bind_format.template operator()<cuda::fp8_format::e4m3>();
+  bind_format.template operator()<cuda::fp8_format::e5m2>();
+}
+
 bool bind_all() {
   for (auto const from : {element_type::f32, element_type::f64, element_type::f16, element_type::bf16})
     dispatch_floating_type(from, [](auto x) {
@@ -204,6 +292,8 @@ bool bind_all() {
       bind_reduce<T, reduce_op::max, most_reduced_regions>();
     });
   bind_partials();
+  bind_update();
+  bind_fp8<float>(), bind_fp8<float16_bits>(), bind_fp8<bfloat16_bits>();
   return true;
 }
 

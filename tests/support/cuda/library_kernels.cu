@@ -68,5 +68,21 @@ void const* squares_stub(element_type type) {
 }
 
 void const* partials_stub() { return stub(&partials_kernel); }
+void const* update_stub() { return stub(&update_kernel); }
+
+void const* fp8_largest_stub(element_type type) {
+  void const* found = nullptr;
+  dispatch_fp8(type, cuda::fp8_format::e4m3, [&]<class T>(T, auto) { found = stub(&fp8_largest_kernel<T>); });
+  return found;
+}
+
+void const* fp8_stub(element_type type, cuda::fp8_format format, fp8_way way) {
+  void const* found = nullptr;
+  dispatch_fp8(type, format, [&]<class T, class Format>(T, Format) {
+    found = way == fp8_way::pack ? stub(&fp8_pack_kernel<T, Format::value>)
+                                 : stub(&fp8_unpack_kernel<T, Format::value>);
+  });
+  return found;
+}
 
 }  // namespace cleave::testing

@@ -6,8 +6,10 @@
 #include <optional>
 #include <span>
 
+#include "cleave/cuda/detail/fp8_lane.hpp"
 #include "cleave/cuda/detail/reduce_lane.hpp"
 #include "cleave/run/model/concepts.hpp"
+#include "cleave/run/model/update.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 
 /// The kernels of the library, as functions that any compiler can call. They are defined in kernels.cuh,
@@ -33,5 +35,16 @@ void launch_squares(cudaStream_t stream, sum_segment const* segments, sum_run co
 
 /// Adds the `count` partial sums into `*result`, in the order of `sum_of_squares`.
 void launch_sum_of_partials(cudaStream_t stream, double const* partials, std::uint64_t count, double* result);
+
+/// Packs the values of `from` as 8-bit floats at `to`, or unpacks those at `from`. The largest magnitudes at
+/// `to` must be 0 before. Preconditions: all elements are aligned to their size.
+void launch_fp8_pack(cudaStream_t stream, region const& from, void* to, fp8_block_list const& all,
+                     cuda::fp8_format format, std::uint32_t processors);
+void launch_fp8_unpack(cudaStream_t stream, void const* from, region const& to, fp8_block_list const& all,
+                       cuda::fp8_format format, std::uint32_t processors);
+
+/// Computes `update_of` for a sum of squares and options in device memory.
+void launch_update(cudaStream_t stream, double const* squares, update_options const* options,
+                   device_update* result);
 
 }  // namespace cleave::detail
