@@ -12,6 +12,7 @@
 #include "cleave/run/model/custom_stage.hpp"
 #include "cleave/run/model/recording.hpp"
 #include "cleave/run/model/tensor_view.hpp"
+#include "cleave/run/model/update.hpp"
 #include "cleave/schedule/model/action.hpp"
 
 namespace cleave::inline v0_2::detail {
@@ -127,6 +128,11 @@ class callable_stage {
     requires requires(Bodies& b, cudaStream_t on) { b.update(on, i, factor); }
   {
     bodies_.update(s.handle(), i, factor);
+  }
+  void update(detail::cuda_stream& s, stage_id i, device_update const* u)
+    requires requires(Bodies& b, cudaStream_t on) { b.update(on, i, u); }
+  {
+    bodies_.update(s.handle(), i, u);
   }
   void begin_recording(detail::cuda_stream& s)
     requires requires(Bodies& b, cudaStream_t on) { b.begin_recording(on); }

@@ -26,6 +26,7 @@
 #include "cleave/cuda/resources.hpp"
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/recording.hpp"
+#include "cleave/run/model/update.hpp"
 #include "cleave/run/sums/sum_in_order.hpp"
 #include "cleave/run/sums/sum_of_squares.hpp"
 
@@ -113,21 +114,27 @@ class cuda_squares {
 
   bool is_of(std::span<region const> regions) const { return std::ranges::equal(regions, regions_); }
 
-  /// Issues the computation and a copy of the result to the host.
+  /// Issues the computation.
   /// \throws cuda_error
   void issue(cuda_stream const& s, std::uint32_t processors) const {
     auto* at = static_cast<double*>(partials_.data());
-    auto const* const all = at;
     for (auto const& r : terms_.runs()) {
       launch_squares(s.handle(), terms_.segments(), r, at, processors);
       at += r.tiles;
     }
-    launch_sum_of_partials(s.handle(), all, terms_.tiles(), at);
+    launch_sum_of_partials(s.handle(), static_cast<double*>(partials_.data()), terms_.tiles(),
+                           sum_on_device());
     check_launch("launch of a sum of squares");
-    cuda::check(cudaMemcpyAsync(sum_.data(), at, sizeof(double), cudaMemcpyDeviceToHost, s.handle()),
-                "cudaMemcpyAsync");
   }
-  /// Returns the sum of squares. Precondition: the last issued computation has ended.
+  /// Issues a copy of the result to the host.
+  /// \throws cuda_error
+  void issue_copy(cuda_stream const& s) const {
+    cuda::check(
+        cudaMemcpyAsync(sum_.data(), sum_on_device(), sizeof(double), cudaMemcpyDeviceToHost, s.handle()),
+        "cudaMemcpyAsync");
+  }
+  double* sum_on_device() const { return static_cast<double*>(partials_.data()) + terms_.tiles(); }
+  /// Returns the sum of squares. Precondition: the last issued copy has ended.
   double sum() const { return *static_cast<double const*>(sum_.data()); }
 
  private:
@@ -135,6 +142,51 @@ class cuda_squares {
   cuda_sums terms_;
   cuda::buffer partials_;
   pinned_buffer sum_;
+};
+
+/// The norm of some gradients and the optimiser step for it, in GPU memory.
+class cuda_norm {
+ public:
+  /// Uploads the tables, as in `cuda_sums`.
+  cuda_norm(std::shared_ptr<cuda::resources> const& of, std::span<region const> regions,
+            cuda_stream const& uploading)
+      : squares_(of, regions, uploading),
+        options_(of, sizeof(update_options)),
+        made_(of, sizeof(device_update)),
+        told_(of, sizeof(update_options)),
+        report_(of, sizeof(device_update)) {}
+
+  region squares() const { return {squares_.sum_on_device(), 1, element_type::f64}; }
+  device_update const* update() const { return static_cast<device_update const*>(made_.data()); }
+  /// Returns the step. Precondition: the last issued work has ended.
+  update_report report() const {
+    auto const& made = *static_cast<device_update const*>(report_.data());
+    return {made.norm, made.applied != 0};
+  }
+
+  /// Issues a copy of options to the GPU. Precondition: the last copy has ended.
+  /// \throws cuda_error
+  void set_options(cuda_stream const& s, update_options const& o) {
+    std::memcpy(told_.data(), &o, sizeof o);
+    cuda::check(cudaMemcpyAsync(options_.data(), told_.data(), sizeof o, cudaMemcpyHostToDevice, s.handle()),
+                "cudaMemcpyAsync");
+  }
+  void issue_squares(cuda_stream const& s, std::uint32_t processors) const { squares_.issue(s, processors); }
+  /// Issues the step and a copy of it to the host.
+  /// \throws cuda_error
+  void issue_update(cuda_stream const& s) const {
+    launch_update(s.handle(), squares_.sum_on_device(), static_cast<update_options const*>(options_.data()),
+                  static_cast<device_update*>(made_.data()));
+    check_launch("launch of an update");
+    cuda::check(cudaMemcpyAsync(report_.data(), made_.data(), sizeof(device_update), cudaMemcpyDeviceToHost,
+                                s.handle()),
+                "cudaMemcpyAsync");
+  }
+
+ private:
+  cuda_squares squares_;
+  cuda::buffer options_, made_;
+  pinned_buffer told_, report_;
 };
 
 /// Copies small data (shapes and numbers) from a GPU to pageable host memory, in stream order and without
@@ -297,6 +349,10 @@ struct options {
   /// Time limit for a destroyed stream to finish its work, and for waits of the device itself.
   std::chrono::milliseconds drain_within{5000};
   cuda::checks checks = cuda::checks::none;
+  /// A stream of the caller on this GPU, for all passes and updates, in the order of the calls. It stays the
+  /// caller's: it is not destroyed, and must outlive the device. Null: the device makes its own. Not a
+  /// default stream of CUDA.
+  cudaStream_t passes = nullptr;
 };
 
 /// Returns why GPU `device` cannot be used, with advice, or nothing.
@@ -324,10 +380,15 @@ class device {
   using buffer = cuda::buffer;
   using sums = detail::cuda_sums;
   using recording = detail::cuda_recording;
+  using norm = detail::cuda_norm;
 
   /// \throws cuda_error that says what is missing, and how to fix it
   explicit device(cuda::options const& options = {}) : options_(options) {
     if (auto const f = find_device_fault(options.device)) throw *f;
+    if (options.passes == cudaStreamLegacy || options.passes == cudaStreamPerThread)
+      throw error(
+          "cuda::options::passes is a default stream of CUDA; make one with cudaStreamCreateWithFlags "
+          "and cudaStreamNonBlocking");
     detail::cuda_scope const here(options.device);
     int processors = 0;
     check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, options.device),
@@ -335,9 +396,9 @@ class device {
     processors_ = static_cast<std::uint32_t>(processors);
     unsigned const flags =
         options.timing == cuda::options::timing::on ? cudaEventDefault : cudaEventDisableTiming;
-    resources_ =
-        std::make_shared<cuda::resources>(options.device, flags, options.drain_within, options.checks);
-    own_.emplace(resources_, 0);
+    resources_ = std::make_shared<cuda::resources>(options.device, flags, options.drain_within,
+                                                   options.checks, options.passes);
+    own_.emplace(resources_, own_priority);
     arrivals_.emplace(resources_);
   }
 
@@ -395,11 +456,21 @@ class device {
     detail::cuda_scope const here(number());
     if (!squares_ || !squares_->is_of(regions)) squares_.emplace(resources_, regions, *own_);
     squares_->issue(*own_, processors_);
+    squares_->issue_copy(*own_);
     event ended(resources_);
     ended.record(*own_);
     wait_on_host(ended);
     return squares_->sum();
   }
+
+  /// Prepares an optimiser step that the GPU computes. \throws sums_error, cuda_error
+  norm make_norm(std::span<region const> regions) {
+    detail::cuda_scope const here(number());
+    return {resources_, regions, *own_};
+  }
+  void set_options(stream& s, norm& n, detail::update_options const& o) { n.set_options(s, o); }
+  void issue_squares(stream& s, norm& n) { n.issue_squares(s, processors_); }
+  void issue_update(stream& s, norm& n) { n.issue_update(s); }
 
   /// Records as a CUDA graph. Work that NCCL launches meanwhile from its own threads is part of it.
   void begin_recording(stream& s) {
@@ -450,6 +521,9 @@ class device {
     }
   }
 
+  /// Least urgent, and not 0: work that the device waits for is on a stream of its own, not of the caller.
+  static constexpr int own_priority = 1;
+
   cuda::options options_;
   std::uint32_t processors_ = 0;
   std::shared_ptr<cuda::resources> resources_;
@@ -459,4 +533,5 @@ class device {
 };
 
 static_assert(measuring_device<cuda::device> && detail::recording_device<cuda::device>);
+static_assert(detail::updating_device<cuda::device>);
 }  // namespace cleave::cuda

@@ -47,20 +47,22 @@ class basic_buffer {
   /// \throws cuda_error that says how much memory is free
   basic_buffer(std::shared_ptr<cuda::resources> of, std::size_t bytes) : of_(std::move(of)), size_(bytes) {
     detail::cuda_scope const here(of_->device());
-    Kind::allocate(&bytes_, std::max<std::size_t>(bytes, 1), of_->device());
+    free_ = Kind::allocate(&bytes_, std::max<std::size_t>(bytes, 1), *of_);
   }
   basic_buffer(basic_buffer&& other) noexcept
       : of_(std::move(other.of_)),
         bytes_(std::exchange(other.bytes_, nullptr)),
-        size_(std::exchange(other.size_, 0)) {}
+        size_(std::exchange(other.size_, 0)),
+        free_(other.free_) {}
   basic_buffer& operator=(basic_buffer&& other) noexcept {
     std::swap(of_, other.of_);
     std::swap(bytes_, other.bytes_);
     std::swap(size_, other.size_);
+    std::swap(free_, other.free_);
     return *this;
   }
   ~basic_buffer() {
-    if (bytes_ && !of_->is_kept()) Kind::free(bytes_);
+    if (bytes_ && !of_->is_kept()) free_(bytes_);
   }
 
   void* data() const { return bytes_; }
@@ -70,15 +72,18 @@ class basic_buffer {
   std::shared_ptr<cuda::resources> of_;
   void* bytes_ = nullptr;
   std::size_t size_ = 0;
+  void (*free_)(void*) = nullptr;
 };
 
+/// The kinds return the function that frees their memory.
 struct memory_kind {
-  static void allocate(void** to, std::size_t bytes, int device) {
-    auto const e = cudaMalloc(to, bytes);
-    detail::check_room(e, "cudaMalloc", bytes,
-                       e == cudaErrorMemoryAllocation ? detail::cuda_room_text(device) : "");
+  static auto allocate(void** to, std::size_t bytes, cuda::resources const& of) {
+    auto const with = of.allocator();
+    auto const e = with.allocate(to, bytes);
+    detail::check_room(e, with.name, bytes,
+                       e == cudaErrorMemoryAllocation ? detail::cuda_room_text(of.device()) : "");
+    return with.free;
   }
-  static void free(void* p) noexcept { static_cast<void>(cudaFree(p)); }
 };
 
 }  // namespace cleave::cuda
@@ -86,10 +91,10 @@ struct memory_kind {
 namespace cleave::inline v0_2::detail {
 
 struct cuda_pinned_kind {
-  static void allocate(void** to, std::size_t bytes, int /*device*/) {
+  static auto allocate(void** to, std::size_t bytes, cuda::resources const& /*of*/) {
     check_room(cudaHostAlloc(to, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes, "pinned host memory");
+    return [](void* p) { static_cast<void>(cudaFreeHost(p)); };
   }
-  static void free(void* p) noexcept { static_cast<void>(cudaFreeHost(p)); }
 };
 
 }  // namespace cleave::detail

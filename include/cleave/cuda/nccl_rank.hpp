@@ -35,10 +35,19 @@ enum class nccl_calls : std::uint8_t {
   polled,    ///< at once: NCCL starts a thread for each group, which takes the rank ten times as long
 };
 
+/// What NCCL is told of the memory of messages and sums before the first step.
+enum class nccl_registrations : std::uint8_t {
+  none,     ///< nothing: NCCL copies through buffers of its own where it must
+  buffers,  ///< each rank registers its own memory; needs NCCL 2.19.1
+  windows,  ///< memory of sums is registered by all ranks together, as symmetric windows; needs NCCL 2.27.3
+};
+
 /// Options of NCCL. They must be equal on all ranks.
 struct nccl_options {
   cuda::nccl_reductions reductions = cuda::nccl_reductions::ordered;
   cuda::nccl_calls calls = cuda::nccl_calls::blocking;
+  /// With `buffers` and `windows`, NCCL allocates the memory of the device (`cuda::device::allocate`).
+  cuda::nccl_registrations registrations = cuda::nccl_registrations::none;
   std::size_t shortest_slice = 65'536;  ///< in bytes; below this size each rank computes an ordered sum alone
   /// Maximum number of messages in a group. NCCL splits large groups into several kernels, perhaps
   /// differently at the two ends, which can then deadlock.
@@ -58,10 +67,15 @@ struct nccl_options {
 
 namespace cleave::inline v0_2::detail {
 
+/// Who ends a communicator: the run, or its caller. The run aborts one of the latter kind only after a
+/// failure, and only if the caller has said so.
+enum class nccl_owner : std::uint8_t { run, caller, caller_until_failure };
+
 /// A communicator of NCCL, which NCCL may fill later. Its address does not change.
 struct nccl_slot {
   ncclComm_t handle = nullptr;
   bool blocks = false;  ///< true: its calls return once their work is enqueued; false: they are polled
+  nccl_owner owner = nccl_owner::run;
 };
 
 /// The state that the communicators of one rank share: its GPU, the first known failure, and time limits of
@@ -100,7 +114,7 @@ class nccl_rank {
   }
 
   /// Returns the place of a new communicator. It lives as long as this object.
-  nccl_slot* make_slot(bool blocks) { return &slots_.emplace(nccl_slot{nullptr, blocks}); }
+  nccl_slot* make_slot(nccl_slot const& of) { return &slots_.emplace(of); }
 
   /// Checks the immediate result of `call` on `of`.
   /// \throws run_error if it failed
@@ -144,19 +158,29 @@ class nccl_rank {
       issue_group(of, issue);
       return settle("ncclGroupEnd", of.handle, within);
     }
-    auto const ended = std::make_shared<ncclResult_t>(ncclInProgress);
-    blocking_call opening(device_->number(), [this, &of, &issue, ended] {
+    connecting_call("ncclGroupEnd", of, [this, &of, issue] {
       open_group(of, issue);
-      *ended = ncclGroupEnd();  // nothing of this rank is used any more, should it have gone on
+      return ncclGroupEnd();  // nothing of this rank is used any more, should it have gone on
     });
+  }
+  /// Makes the call `f()` on `of`, which blocks until other ranks have made it, until `connect_within` has
+  /// passed. If it fails, all communicators are ended. `f` uses nothing of this rank once other ranks are
+  /// involved, since it may never return.
+  /// \throws run_error
+  template <class F>
+  void connecting_call(std::string_view name, nccl_slot const& of, F f) {
+    auto const within = options_.connect_within;
+    auto const with = of.handle;
+    auto const ended = std::make_shared<ncclResult_t>(ncclInProgress);
+    blocking_call opening(device_->number(), [ended, own = std::move(f)]() mutable { *ended = own(); });
     if (!opening.ends_by(clock::now() + within, [this] { return first_.poll().has_value(); })) {
-      first_.publish(nccl_timeout("ncclGroupEnd", within.count(), here_));
-      abort_all();  // which ends the call, too
-      if (device_->resources()->is_kept()) opening.leave();
+      first_.publish(nccl_timeout(name, within.count(), here_));
+      abort_all();  // which ends the call, too, unless the communicator stays as it is
+      if (device_->resources()->is_kept() || of.owner == nccl_owner::caller) opening.leave();
       throw run_error(*first_.poll());
     }
     opening.rethrow();
-    check("ncclGroupEnd", *ended, of.handle);
+    check(name, *ended, with);
   }
 
   /// Stops running operations of polled communicators without waiting, if this version of NCCL supports it.
@@ -165,22 +189,23 @@ class nccl_rank {
     if (!is_own_thread() || std::exchange(revoked_, true)) return;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 7)
     for (std::size_t i = 0; i < slots_.size(); ++i)
-      if (slots_[i].handle && !slots_[i].blocks && state_of(slots_[i].handle) != ncclInProgress)
+      if (slots_[i].handle && !slots_[i].blocks && slots_[i].owner == nccl_owner::run &&
+          state_of(slots_[i].handle) != ncclInProgress)
         static_cast<void>(ncclCommRevoke(slots_[i].handle, NCCL_REVOKE_DEFAULT));
 #endif
   }
   /// Ends all communicators without their peers, within `abort_within` for each of its two parts, and waits
   /// for the GPU as `cuda::device::drain`. Afterwards no operation uses memory of this rank any more, or the
-  /// memory is never freed.
+  /// memory is never freed. A communicator of the caller stays as it is, unless the caller has allowed more.
   void abort_all() noexcept {
     std::vector<ncclComm_t> all;
     for (std::size_t i = 0; i < slots_.size(); ++i)
-      if (slots_[i].handle) all.push_back(slots_[i].handle);
+      if (slots_[i].handle && may_abort(slots_[i])) all.push_back(slots_[i].handle);
     if (all.empty()) return;
     revoke();
     auto const until = clock::now() + options_.abort_within;
     for (std::size_t i = 0; i < slots_.size(); ++i)
-      if (slots_[i].handle && !slots_[i].blocks && revoked_)
+      if (slots_[i].handle && !slots_[i].blocks && slots_[i].owner == nccl_owner::run && revoked_)
         static_cast<void>(is_quiet_by(slots_[i].handle, until));
     for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].handle = nullptr;
     abort(std::move(all));
@@ -190,6 +215,7 @@ class nccl_rank {
   void end(nccl_slot& of, bool together) noexcept {
     if (!of.handle) return;
     if (!together || first_.poll()) return abort_all();
+    if (of.owner != nccl_owner::run) return void(of.handle = nullptr);
     auto const until = clock::now() + options_.finish_within;
     auto const c = std::exchange(of.handle, nullptr);
     if (of.blocks) return end_blocking(c, until);
@@ -205,6 +231,9 @@ class nccl_rank {
   using clock = std::chrono::steady_clock;
 
   bool is_own_thread() const { return std::this_thread::get_id() == owner_; }
+  bool may_abort(nccl_slot const& of) const {
+    return of.owner == nccl_owner::run || (of.owner == nccl_owner::caller_until_failure && first_.poll());
+  }
 
   template <class Issue>
   void open_group(nccl_slot const& of, Issue const& issue) const {

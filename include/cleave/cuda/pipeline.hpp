@@ -20,9 +20,11 @@
 #include "cleave/core/expects.hpp"
 #include "cleave/core/ids.hpp"
 #include "cleave/cuda/check.hpp"
+#include "cleave/cuda/detail/adopted_communicator.hpp"
 #include "cleave/cuda/detail/kernels.hpp"
 #include "cleave/cuda/detail/nccl_check.hpp"
 #include "cleave/cuda/detail/nccl_ordered_reducer.hpp"
+#include "cleave/cuda/detail/nccl_registration.hpp"
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/nccl_rank.hpp"
 #include "cleave/run/executor/pipeline_options.hpp"
@@ -154,7 +156,7 @@ class nccl_communicator {
   /// \throws nccl_version_error on all ranks; run_error if connecting fails or takes too long
   template <collective_rendezvous B>
   nccl_communicator(nccl_rank& r, B& b, rank_id here, std::uint32_t size, use what = use::messages)
-      : nccl_communicator(r, here, size, false) {
+      : nccl_communicator(r, here, size, nccl_slot{}) {
     auto const within = r.options().connect_within;
     auto const until = std::chrono::steady_clock::now() + within;
     agree_on_nccl(b, here, size, until);
@@ -170,22 +172,45 @@ class nccl_communicator {
     reducer_.emplace(r, *of_, index(here), size);
   }
 
+  /// Uses a communicator of the caller, which has all ranks of a run; this is rank `here` of `size`. It stays
+  /// the caller's. Collective. `r` must outlive it.
+  /// \throws nccl_version_error on all ranks; adopted_communicator_error if it is not of these ranks and this
+  ///   GPU; run_error
+  template <collective_rendezvous B>
+  nccl_communicator(nccl_rank& r, B& b, rank_id here, std::uint32_t size,
+                    cuda::adopted_communicator const& adopted)
+      : nccl_communicator(r, here, size, slot_of(adopted)) {
+    agree_on_nccl(b, here, size, std::chrono::steady_clock::now() + r.options().connect_within);
+    require_adoptable(r, adopted.handle, here, size);
+    reducer_.emplace(r, *of_, index(here), size);
+  }
+
   /// Connects the ranks of `of` with the same `colour`, ordered by `key`. A rank without colour is alone. Its
   /// calls return as `cuda::nccl_options::calls` says. Collective, in the same order on all ranks.
   /// Preconditions: no message is pending; `of` was made by the other constructor.
   /// \throws run_error
   nccl_communicator(nccl_communicator const& of, std::optional<std::uint32_t> colour, std::uint32_t key,
                     use what = use::messages)
-      : nccl_communicator(*of.rank_, rank_id{0}, 1, of.rank_->options().calls == cuda::nccl_calls::blocking) {
-    auto config = config_for(what);
+      : nccl_communicator(*of.rank_, rank_id{0}, 1,
+                          {.blocks = of.rank_->options().calls == cuda::nccl_calls::blocking}) {
+    what_ = what;
     auto& made = of_->handle;
     auto const& from = of.of_->handle;
     auto const within = rank_->options().connect_within;
     int const chosen = colour ? static_cast<int>(*colour & 0x7fffffffu) : NCCL_SPLIT_NOCOLOR;
+    auto const order = static_cast<int>(key & 0x7fffffffu);
     char const* const call = "ncclCommSplit";
-    rank_->check(call, ncclCommSplit(from, chosen, static_cast<int>(key & 0x7fffffffu), &made, &config),
-                 from);
-    rank_->settle(call, from, within, [&] { return !colour || made != nullptr; });
+    if (of.of_->blocks) {
+      auto const written = std::make_shared<split_result>(split_result{nullptr, config_for(what)});
+      rank_->connecting_call(call, *of.of_, [written, with = from, chosen, order] {
+        return ncclCommSplit(with, chosen, order, &written->handle, &written->config);
+      });
+      made = written->handle;
+    } else {
+      auto config = config_for(what);
+      rank_->check(call, ncclCommSplit(from, chosen, order, &made, &config), from);
+      rank_->settle(call, from, within, [&] { return !colour || made != nullptr; });
+    }
     if (!colour) return;
     rank_->settle(call, made, within);
     int number = 0, count = 0;
@@ -198,7 +223,10 @@ class nccl_communicator {
   nccl_communicator(nccl_communicator&&) = delete;
   /// Ends the communicator together with the other ranks, unless the run has failed or the stack is being
   /// unwound.
-  ~nccl_communicator() { rank_->end(*of_, std::uncaught_exceptions() == exceptions_); }
+  ~nccl_communicator() {
+    if (reducer_) reducer_->end_registrations();
+    rank_->end(*of_, std::uncaught_exceptions() == exceptions_);
+  }
 
   rank_id rank() const { return here_; }
   std::uint32_t size() const { return size_; }
@@ -245,6 +273,24 @@ class nccl_communicator {
     await_connections(s);
   }
 
+  using registration = nccl_registration;
+  /// Registers the memory `r` of later messages or sums, as `cuda::nccl_options::registrations` says. The
+  /// result must not outlive the memory. Windows are for sums only, since memory of messages differs from
+  /// rank to rank; for them, this is collective, with the same sizes in the same order.
+  /// \throws run_error
+  registration register_memory(region const& r) {
+    using enum cuda::nccl_registrations;
+    auto const how = rank_->options().registrations;
+    if (how == none || size_ < 2 || r.bytes() == 0) return {};
+    if (how == windows && what_ == use::sums) return nccl_registration::of_window(*rank_, *of_, r);
+    return nccl_registration::of_buffer(*rank_, *of_, r);
+  }
+  /// Returns where sums are. Windows need memory that NCCL has allocated.
+  sum_memory wanted_sum_memory() const {
+    return rank_->options().registrations == cuda::nccl_registrations::windows ? sum_memory::own
+                                                                               : sum_memory::any;
+  }
+
   void begin_group() { pending_.clear(); }
   void send(region r, message const& m, cuda_stream&) { add(group_transfer::send(r, m)); }
   void receive(region r, message const& m, cuda_stream&) { add(group_transfer::receive(r, m)); }
@@ -288,8 +334,14 @@ class nccl_communicator {
   /// Sums of more bytes are opened as if they had so many; NCCL's choice is that of long sums for both.
   static constexpr std::size_t most_bytes_opened = std::size_t{256} << 20;
 
-  nccl_communicator(nccl_rank& r, rank_id here, std::uint32_t size, bool blocks)
-      : rank_(&r), of_(r.make_slot(blocks)), here_(here), size_(size) {}
+  nccl_communicator(nccl_rank& r, rank_id here, std::uint32_t size, nccl_slot const& slot)
+      : rank_(&r), of_(r.make_slot(slot)), here_(here), size_(size) {}
+
+  /// What NCCL writes and reads while it splits, perhaps after this object is gone.
+  struct split_result {
+    ncclComm_t handle;
+    ncclConfig_t config;
+  };
 
   /// The largest buffer that is kept after connections are open. A larger one is freed, for which `cudaFree`
   /// waits for all work of the GPU.
@@ -371,6 +423,7 @@ class nccl_communicator {
   nccl_slot* of_;  // its handle is null if this rank is alone
   rank_id here_;
   std::uint32_t size_;
+  use what_ = use::messages;
   int exceptions_ = std::uncaught_exceptions();
   std::vector<cuda::buffer> opening_;  // of the first messages, which may outlast a failure
   std::optional<nccl_ordered_reducer> reducer_;
@@ -391,6 +444,8 @@ struct pipeline_options {
   std::optional<int> gpu = {};
   cuda::options device = {};  ///< `device.device` is ignored
   cuda::nccl_options messages = {};
+  /// A communicator of the caller with all ranks of the run, or none. Those of the run are split from it.
+  cuda::adopted_communicator communicator = {};
   tcp_rendezvous_options rendezvous = {};  ///< `rendezvous.key` is ignored
 };
 
@@ -453,13 +508,14 @@ class backend final : public watchdog::waiter {
       : rendezvous_(join_rendezvous(start, o.rendezvous)),
         device_(make_device(start, o)),
         nccl_(device_, rendezvous_.rank(), o.messages),
+        adopted_(o.communicator),
         connecting_(device_.make_stream(0)) {}
 
   tcp_rendezvous& rendezvous() { return rendezvous_; }
   cuda::device& own_device() { return device_; }
 
   detail::nccl_communicator& connect_all() {
-    if (nccl_.options().calls == cuda::nccl_calls::polled) return all();
+    if (nccl_.options().calls == cuda::nccl_calls::polled && !adopted_.handle) return all();
     return *connect(0, index(rendezvous_.rank()));
   }
   detail::nccl_communicator* connect(std::optional<std::uint32_t> colour, std::uint32_t key) {
@@ -495,7 +551,11 @@ class backend final : public watchdog::waiter {
  private:
   /// Returns the communicator that all others are split from.
   detail::nccl_communicator& all() {
-    if (!all_) all_ = &communicators_.emplace(nccl_, rendezvous_, rendezvous_.rank(), rendezvous_.size());
+    if (all_) return *all_;
+    auto const here = rendezvous_.rank();
+    auto const size = rendezvous_.size();
+    all_ = adopted_.handle ? &communicators_.emplace(nccl_, rendezvous_, here, size, adopted_)
+                           : &communicators_.emplace(nccl_, rendezvous_, here, size);
     return *all_;
   }
 
@@ -504,7 +564,11 @@ class backend final : public watchdog::waiter {
     try {
       auto chosen = o.device;
       chosen.device = o.gpu ? *o.gpu : require_gpu(start.local_rank);
-      return device(chosen);
+      detail::require_registration(o.messages.registrations);
+      device made(chosen);
+      if (o.messages.registrations != cuda::nccl_registrations::none)
+        detail::take_memory_from_nccl(*made.resources());
+      return made;
     } catch (error const& e) {
       rendezvous_.publish({.code = failure_code::device, .detail = e.what(), .reporter = start.rank});
       throw;
@@ -530,6 +594,7 @@ class backend final : public watchdog::waiter {
   tcp_rendezvous rendezvous_;
   cuda::device device_;
   detail::nccl_rank nccl_;
+  cuda::adopted_communicator adopted_;
   detail::cuda_stream connecting_;
   detail::stable_list<detail::nccl_communicator> communicators_;
   detail::nccl_communicator* all_ = nullptr;

@@ -44,6 +44,23 @@ namespace cleave::inline v0_2::cuda {
 /// while stages are called.
 enum class checks : std::uint8_t { none, streams };
 
+}  // namespace cleave::cuda
+
+namespace cleave::inline v0_2::detail {
+
+/// The functions that allocate and free memory of a GPU.
+struct cuda_allocator {
+  char const* name = "cudaMalloc";
+  cudaError_t (*allocate)(void** to, std::size_t bytes) = [](void** to, std::size_t bytes) {
+    return cudaMalloc(to, bytes);
+  };
+  void (*free)(void*) = [](void* p) { static_cast<void>(cudaFree(p)); };
+};
+
+}  // namespace cleave::detail
+
+namespace cleave::inline v0_2::cuda {
+
 /// The state that streams, events and memory of one GPU share: a pool of events, the list of streams, and the
 /// flag `kept`. The flag is set once a stream did not finish in time. From then on nothing is freed, since
 /// the stream may still use it and CUDA's free functions would block. Thread-safe.
@@ -51,10 +68,17 @@ class resources {
  public:
   using milliseconds = std::chrono::milliseconds;
 
-  /// `drain_within` is the time limit for streams to finish before the memory they use is freed.
+  /// `drain_within` is the time limit for streams to finish before the memory they use is freed. `passes` is
+  /// a stream of the caller that takes the place of all streams of priority 0, or null.
   resources(int device, unsigned event_flags, milliseconds drain_within,
-            cuda::checks checks = cuda::checks::none)
-      : device_(device), event_flags_(event_flags), drain_within_(drain_within), checks_(checks) {}
+            cuda::checks checks = cuda::checks::none, cudaStream_t passes = nullptr)
+      : device_(device),
+        event_flags_(event_flags),
+        drain_within_(drain_within),
+        checks_(checks),
+        passes_(passes) {
+    if (passes_) streams_.push_back(passes_);
+  }
   resources(cuda::resources&&) = delete;
   ~resources() {
     if (is_kept()) return;
@@ -64,6 +88,9 @@ class resources {
   int device() const { return device_; }
   bool has_timing() const { return event_flags_ == cudaEventDefault; }
   cuda::checks checks() const { return checks_; }
+  /// The functions for memory that is allocated from now on. Only the rank's thread may call them.
+  detail::cuda_allocator const& allocator() const { return allocator_; }
+  void allocate_with(detail::cuda_allocator const& a) { allocator_ = a; }
 
   /// Returns the number of the current recording, or 0 outside a recording. Only the rank's thread may call
   /// it.
@@ -106,6 +133,7 @@ class resources {
   /// priority.
   /// \throws cuda_error
   cudaStream_t make_stream(int priority) {
+    if (passes_ && priority == 0) return passes_;
     detail::cuda_scope const here(device_);
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
@@ -117,9 +145,13 @@ class resources {
     streams_.push_back(s);
     return s;
   }
-  /// Waits for the stream to finish, at most `drain_within`, and destroys it. If it does not finish, keeps
-  /// everything.
+  /// Waits for the stream to finish, at most `drain_within`, and destroys it, unless it is the caller's. If
+  /// it does not finish, keeps everything.
   void end_stream(cudaStream_t s) noexcept {
+    if (s == passes_) {
+      if (!is_kept() && !ends_by(s, clock::now() + drain_within_)) keep();
+      return;
+    }
     {
       std::lock_guard lock(mutex_);
       std::erase(streams_, s);
@@ -155,6 +187,8 @@ class resources {
   unsigned event_flags_;
   milliseconds drain_within_;
   cuda::checks checks_;
+  cudaStream_t passes_;
+  detail::cuda_allocator allocator_;
   std::uint64_t recording_ = 0, recordings_ = 0;
   std::vector<std::uint64_t> launched_;  // numbers of recordings
   std::atomic<bool> kept_ = false;

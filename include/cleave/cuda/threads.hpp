@@ -33,11 +33,12 @@ struct threads {
 
   /// Rank r uses GPU `gpus[r % gpus.size()]`, by number in CUDA's list of devices.
   std::vector<int> gpus = {0};
-  cuda::options of_each = {};  ///< `device` is ignored
+  cuda::options of_each = {};  ///< `device` is ignored, and `passes` is null
 
   /// \throws cuda_error, or error if `gpus` is empty
   device make_device(host_ranks& /*ranks*/, rank_id r) {
     if (gpus.empty()) throw error("cuda threads: the list of GPUs is empty; give at least one, such as {0}");
+    if (of_each.passes) throw error("cuda threads: a stream of the caller cannot be that of several ranks");
     auto options = of_each;
     options.device = gpus[index(r) % gpus.size()];
     return device(options);

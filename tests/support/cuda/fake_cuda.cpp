@@ -175,6 +175,19 @@ std::size_t fake_cuda::group_threads() const {
   return r.group_threads;
 }
 
+std::size_t fake_cuda::unregistered_messages() const {
+  auto& r = runtime::here();
+  std::lock_guard lock(r.mutex);
+  return r.unregistered_messages;
+}
+
+std::uint64_t fake_cuda::nccl_bytes(std::string const& function) const {
+  auto& r = runtime::here();
+  std::lock_guard lock(r.mutex);
+  auto const i = r.nccl_bytes.find(function);
+  return i == r.nccl_bytes.end() ? 0 : i->second;
+}
+
 std::size_t fake_cuda::connecting_groups() const {
   auto& r = runtime::here();
   std::lock_guard lock(r.mutex);

@@ -118,6 +118,11 @@ class fake_cuda {
   std::size_t group_threads() const;
   /// Returns how many groups of NCCL had to open a connection. A collective opens one for each order of size.
   std::size_t connecting_groups() const;
+  /// Returns how many messages and sums of more than one rank were issued with memory that is not registered
+  /// with their communicator.
+  std::size_t unregistered_messages() const;
+  /// Returns the bytes that all calls of `function` together had as their argument, such as those sent.
+  std::uint64_t nccl_bytes(std::string const& function) const;
   /// Raises an asynchronous error on that rank's communicators.
   void fail_communicators(int rank, ncclResult_t error);
   /// Sets the value of `NCCL_HOSTID` for the calling thread.

@@ -12,6 +12,7 @@ void linear_recompute_kernel(linear_pass p);
 void linear_backward_kernel(linear_pass p);
 void linear_weights_kernel(double const* x, double const* g, std::uint64_t count, double* gradients);
 void linear_update_kernel(double* parameters, double* gradients, double factor);
+void linear_device_update_kernel(double* parameters, double* gradients, device_update const* u);
 
 namespace {
 
@@ -56,6 +57,16 @@ bool bind_all() {
         linear_update(parameters, gradients, factor);
       },
       [](fake_accesses& a, dim3, dim3, double* parameters, double* gradients, double) {
+        a.writes(parameters, 2 * sizeof(double));
+        a.writes(gradients, 2 * sizeof(double));
+      });
+  bind_kernel(
+      &linear_device_update_kernel,
+      [](dim3, dim3, double* parameters, double* gradients, device_update const* u) {
+        linear_update(parameters, gradients, *u);
+      },
+      [](fake_accesses& a, dim3, dim3, double* parameters, double* gradients, device_update const* u) {
+        a.reads(u, sizeof *u);
         a.writes(parameters, 2 * sizeof(double));
         a.writes(gradients, 2 * sizeof(double));
       });

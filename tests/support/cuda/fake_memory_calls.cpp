@@ -102,6 +102,7 @@ cudaError_t free_now(void* p, bool is_pinned, char const* function) {
     if (auto const error = forbid_capture(r, t); error != cudaSuccess) return error;
     auto* const a = find_to_free(r, p, is_pinned, function);
     if (!a) return cudaErrorInvalidValue;
+    if (r.of_nccl.contains(p)) r.report(std::string(function) + " of memory that ncclMemFree must free");
     report_uses(r, t, *a, function);
     wait_for_device(r, t, a->device, function, lock);
     give_back(r, *a, function);

@@ -67,6 +67,14 @@ struct connection {
 };
 connection connection_of(message_call const& m);
 
+/// Memory registered with a communicator. Its address is the handle.
+struct registered_memory {
+  communicator* with;
+  void const* data;
+  std::size_t bytes;
+  bool is_window;
+};
+
 /// The ranks of one unique id, or of one split.
 struct world {
   std::size_t number = 0;
@@ -78,6 +86,7 @@ struct world {
   std::set<pair> announced_sends, announced_receives;                     // for setting up connections
   std::map<connection, std::set<int>> announced_collectives;  // by what connects for itself: ranks
   std::vector<std::map<int, split_call>> splits;              // by number, then rank
+  std::vector<std::map<int, std::size_t>> windows;            // by number, then rank: their bytes
   std::map<std::pair<std::size_t, int>, std::shared_ptr<world>> children;  // by split and color
 };
 
@@ -101,7 +110,7 @@ struct communicator {
   bool is_dead = false, is_revoked = false, is_finalized = false, is_destroyed = false;
   bool is_aborted = false;
   std::jthread job;  // of the group in progress, where the communicator does not block
-  std::size_t running = 0, outstanding = 0, collectives = 0, splits = 0;
+  std::size_t running = 0, outstanding = 0, collectives = 0, splits = 0, windows = 0;
   splitmix random{0};
 
   std::string text() const;
@@ -124,6 +133,11 @@ void run_group(runtime& r, stream& s, communicator& c, std::vector<message_call>
 /// element.
 void reduce(std::vector<std::vector<std::byte>> const& inputs, ncclDataType_t type, ncclRedOp_t op, void* to);
 std::size_t size_of(ncclDataType_t type);
+
+/// Reports registrations that the call `function`, which ends the communicator, finds.
+void require_no_registration(runtime& r, communicator const& c, std::string const& function);
+/// Counts a message or sum if some of its memory is not registered with its communicator.
+void count_unregistered(runtime& r, communicator const& c, message_call const& m);
 
 ncclResult_t fail(communicator& c, ncclResult_t error, std::string const& why);
 void fail_rank(runtime& r, int rank, ncclResult_t error);

@@ -161,6 +161,7 @@ void finish_split(runtime& r, host_thread& t, communicator& parent, std::size_t 
   auto const place = std::ranges::find(ranks, parent.rank, &std::pair<int, int>::second) - ranks.begin();
   auto const c = join_world(r, t, w, static_cast<int>(place), parent.device);
   c->is_blocking = is_blocking;
+  c->made_by = parent.made_by;  // whose thread may have left the call to another
   c->run_size = parent.run_size;
   c->is_dead = parent.is_dead;
   *to = reinterpret_cast<ncclComm_t>(c.get());
@@ -192,6 +193,7 @@ void require_no_graph(runtime& r, communicator const& c, std::string const& func
 
 void destroy(runtime& r, communicator& c) {
   c.is_destroyed = true;
+  std::erase_if(r.registrations, [&](auto const& i) { return i.second->with == &c; });
   c.ready = nullptr;
   c.then = nullptr;
   for (auto const& [handle, s] : r.streams)
@@ -326,6 +328,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t handle) {
   return nccl_call("ncclCommDestroy", handle, nccl_when::settled,
                    [&](runtime& r, host_thread&, communicator& c, runtime_lock&) {
                      require_no_graph(r, c, "ncclCommDestroy");
+                     require_no_registration(r, c, "ncclCommDestroy");
                      if (c.error != ncclSuccess)
                        r.report("ncclCommDestroy of " + c.text() + ", which has failed: only abort ends it");
                      if (c.outstanding > 0 && !c.is_revoked)

@@ -108,7 +108,10 @@ ncclResult_t launch(runtime& r, host_thread& t, ncclComm_t handle, cudaStream_t 
   };
   if (!std::ranges::all_of(members, [&](message_call const& m) { return is_connected(*c, m); }))
     ++r.connecting_groups;
-  for (auto const& m : members) announce(*c, m);
+  for (auto const& m : members) {
+    announce(*c, m);
+    count_unregistered(r, *c, m);
+  }
   if (is_in_turn) g.turns.insert(turn);
   if (issue(r, t, *s, std::move(w), lock) != cudaSuccess) return ncclUnhandledCudaError;
   if (is_counted) ++c->outstanding;
@@ -146,6 +149,7 @@ ncclResult_t add(ncclComm_t handle, cudaStream_t on, message_call const& m) {
   return nccl_call(name_of(m.is), handle, nccl_when::settled,
                    [&](runtime& r, host_thread& t, communicator& c, runtime_lock& lock) {
                      auto const error = c.error != ncclSuccess ? c.error : check(r, c, m);
+                     r.nccl_bytes[name_of(m.is)] += m.bytes();
                      if (error != ncclSuccess && open.depth > 0) open.error = error;
                      if (error != ncclSuccess) return error;
                      if (open.depth == 0) return launch(r, t, handle, on, {m}, lock);

@@ -55,6 +55,9 @@ void runtime::start(fake_cuda_options const& o) {
   pools.clear();
   communicators.clear();
   worlds.clear();
+  registrations.clear();
+  of_nccl.clear();
+  nccl_bytes.clear();
   misuse.clear();
   ignored_waits = nullptr;
   missed.clear();
@@ -63,7 +66,7 @@ void runtime::start(fake_cuda_options const& o) {
   calls.clear();
   hanging_nccl.clear();
   deaths.clear();
-  group_threads = connecting_groups = 0;
+  group_threads = connecting_groups = unregistered_messages = 0;
   waits = stream_count = event_count = communicator_count = unique_ids = 0;
   released = ending = false;
   threads_.clear();

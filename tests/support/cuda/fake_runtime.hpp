@@ -23,6 +23,7 @@
 namespace cleave::testing::fake {
 
 struct communicator;
+struct registered_memory;
 struct world;
 
 /// A calling thread, with a clock of the finished work that it knows.
@@ -113,7 +114,10 @@ class runtime {
   };
   std::vector<death> deaths;
   bool released = false, ending = false;
-  std::size_t group_threads = 0, connecting_groups = 0;
+  std::size_t group_threads = 0, connecting_groups = 0, unregistered_messages = 0;
+  std::map<std::string, std::uint64_t, std::less<>> nccl_bytes;             // of messages and sums, by call
+  std::map<void const*, std::shared_ptr<registered_memory>> registrations;  // by handle
+  std::set<void const*> of_nccl;                                            // from ncclMemAlloc
   std::size_t stream_count = 0, event_count = 0, communicator_count = 0, unique_ids = 0;
 
  private:

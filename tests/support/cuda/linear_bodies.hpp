@@ -94,6 +94,10 @@ class linear_bodies {
     launch_linear_update(s, numbers(parameters_, index(i)), numbers(gradients_, index(i)), factor);
     require_launch();
   }
+  void update(cudaStream_t s, stage_id i, device_update const* u) {
+    launch_linear_update(s, numbers(parameters_, index(i)), numbers(gradients_, index(i)), u);
+    require_launch();
+  }
 
   std::span<region const> gradients(stage_id s) { return own_[index(s)]; }
   std::span<region const> parameters(stage_id s) { return own_parameters_[index(s)]; }

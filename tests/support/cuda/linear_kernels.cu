@@ -24,6 +24,9 @@ __global__ void linear_weights_kernel(double const* x, double const* g, std::uin
 __global__ void linear_update_kernel(double* parameters, double* gradients, double factor) {
   linear_update(parameters, gradients, factor);
 }
+__global__ void linear_device_update_kernel(double* parameters, double* gradients, device_update const* u) {
+  linear_update(parameters, gradients, *u);
+}
 
 void launch_linear_forward(cudaStream_t s, linear_pass const& p) {
   if (p.count > 0) linear_forward_kernel<<<4, 64, 0, s>>>(p);
@@ -40,6 +43,9 @@ void launch_linear_weights(cudaStream_t s, double const* x, double const* g, std
 }
 void launch_linear_update(cudaStream_t s, double* parameters, double* gradients, double factor) {
   linear_update_kernel<<<1, 1, 0, s>>>(parameters, gradients, factor);
+}
+void launch_linear_update(cudaStream_t s, double* parameters, double* gradients, device_update const* u) {
+  linear_device_update_kernel<<<1, 1, 0, s>>>(parameters, gradients, u);
 }
 
 }  // namespace cleave::testing

@@ -5,9 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cleave/run/model/update.hpp"
+
 /// The passes of linear stages (support/linear_engine.hpp): as kernels, in tests/cuda/linear_kernels.cu, and
 /// per element for runs on the host.
 namespace cleave::testing {
+
+using namespace detail;
 
 /// Tensors of a pass; unused ones are null.
 struct number_lists {
@@ -62,11 +66,18 @@ constexpr void linear_update(double* parameters, double* gradients, double facto
   }
 }
 
+/// The same for a factor in device memory.
+constexpr void linear_update(double* parameters, double* gradients, device_update const& u) {
+  if (u.applied != 0) return linear_update(parameters, gradients, u.factor);
+  gradients[0] = gradients[1] = 0;
+}
+
 void launch_linear_forward(cudaStream_t s, linear_pass const& p);
 void launch_linear_recompute(cudaStream_t s, linear_pass const& p);
 void launch_linear_backward(cudaStream_t s, linear_pass const& p);
 void launch_linear_weights(cudaStream_t s, double const* x, double const* g, std::uint64_t count,
                            double* gradients);
 void launch_linear_update(cudaStream_t s, double* parameters, double* gradients, double factor);
+void launch_linear_update(cudaStream_t s, double* parameters, double* gradients, device_update const* u);
 
 }  // namespace cleave::testing

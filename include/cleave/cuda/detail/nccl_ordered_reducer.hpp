@@ -12,6 +12,7 @@
 #include "cleave/cuda/check.hpp"
 #include "cleave/cuda/detail/event.hpp"
 #include "cleave/cuda/detail/kernels.hpp"
+#include "cleave/cuda/detail/nccl_registration.hpp"
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/nccl_rank.hpp"
 #include "cleave/run/model/concepts.hpp"
@@ -50,6 +51,9 @@ class nccl_ordered_reducer {
     rank_->device().record(ended_, s);
   }
 
+  /// Ends what it has registered with the communicator, which it needs no more.
+  void end_registrations() noexcept { registrations_.clear(); }
+
  private:
   /// Slices have a multiple of this many elements, so that kernels can read 16 bytes at once.
   static constexpr std::size_t together = 8;
@@ -69,8 +73,12 @@ class nccl_ordered_reducer {
   /// that became too small are kept until the end, as they may still be in use.
   std::byte* make_room(std::size_t bytes, cuda_stream& s) {
     auto& device = rank_->device();
-    if (room_.empty() || room_.back().size() < bytes)
+    if (room_.empty() || room_.back().size() < bytes) {
       room_.push_back(device.allocate((std::max)(bytes, room_.empty() ? 0 : 2 * room_.back().size())));
+      if (rank_->options().registrations != cuda::nccl_registrations::none)
+        registrations_.push_back(nccl_registration::of_buffer(
+            *rank_, *with_, {room_.back().data(), room_.back().size(), element_type::u8}));
+    }
     device.wait(s, ended_);
     return static_cast<std::byte*>(room_.back().data());
   }
@@ -121,6 +129,7 @@ class nccl_ordered_reducer {
   std::uint32_t here_, size_;
   cuda_event ended_;                // end of the last reduction
   std::vector<cuda::buffer> room_;  // the last buffer is used
+  std::vector<nccl_registration> registrations_;
   std::vector<region> parts_;
 };
 

@@ -22,6 +22,7 @@
 #include "cleave/run/model/concepts.hpp"
 #include "cleave/run/model/recording.hpp"
 #include "cleave/run/model/stable_list.hpp"
+#include "cleave/run/model/update.hpp"
 #include "cleave/run/model/wait_on_host.hpp"
 #include "cleave/run/program/step_recorder.hpp"
 #include "cleave/run/program/step_values.hpp"
@@ -94,25 +95,6 @@ inline std::vector<region> counted_gradients(std::span<gradients_of_stage const>
   return counted;
 }
 
-/// Returns the factor that reduces a gradient norm to at most `most`: 1 if `norm` is not larger. As
-/// clip_grad_norm_ in PyTorch, without its 1e-6. Precondition: the norm is finite, `most` is positive.
-inline double clip_factor(double norm, double most) { return norm > most ? most / norm : 1; }
-
-/// The result of an optimiser step.
-struct update_report {
-  double norm = 0;       ///< norm of all gradients before clipping, ties counted once
-  bool applied = false;  ///< false if the norm is not finite; then nothing has changed
-
-  bool operator==(update_report const&) const = default;
-};
-
-/// Options of an optimiser step.
-struct update_options {
-  double most_norm = std::numeric_limits<double>::infinity();  ///< gradients are clipped to this norm
-  /// Multiplies gradients before clipping: inverse of a loss scale or of the number of accumulated steps.
-  double factor = 1;
-};
-
 /// One rank's part in the work between steps: makes tied parameters equal, and runs the optimiser. The
 /// constructor's arguments must outlive it. All calls block until their work has ended.
 template <measuring_device D, communicator<D> C, updated_stage<D> S>
@@ -149,22 +131,71 @@ class parameter_updater {
   /// \throws run_error
   update_report update(update_options const& o) {
     until_ = deadline_after(limit_);
-    std::vector<gradients_of_stage> own;
-    for (auto const s : here_) {
-      std::span<region const> const g = stages_.gradients(s);
-      own.push_back({s, {g.begin(), g.end()}});
-    }
-    squares_ = device_.sum_of_squares(counted_gradients(own, sets_));
+    squares_ = device_.sum_of_squares(counted_gradients(own_gradients(), sets_));
     sum_squares_over_ranks();
     update_report done{magnitude(o.factor) * square_root(squares_), false};
     if (!is_finite(done.norm)) return done;
-    for (auto const s : here_) stages_.update(stream_, s, o.factor * clip_factor(done.norm, o.most_norm));
+    auto const step = update_of(done.norm, o);
+    for (auto const s : here_) stages_.update(stream_, s, step.factor);
     wait();
     done.applied = true;
     return done;
   }
 
+  /// Returns the same as the end of a step, in which the host waits for nothing. `report` tells the result
+  /// once the step has ended.
+  /// \throws run_error
+  step_end<D> at_end_of_step(update_options const& o)
+    requires device_updated_stage<S, D>
+  {
+    options_ = o;
+    if (!norm_) norm_.emplace(device_.make_norm(counted_gradients(own_gradients(), sets_)));
+    return {.prepare = [](void* self, stream& s) { static_cast<parameter_updater*>(self)->prepare(s); },
+            .issue = [](void* self, stream& s) { static_cast<parameter_updater*>(self)->issue(s); },
+            .of = this};
+  }
+  update_report report() const
+    requires device_updated_stage<S, D>
+  {
+    return norm_->report();
+  }
+
  private:
+  using stream = typename D::stream;
+  template <class Device, bool = updating_device<Device>>
+  struct norm_of {
+    using type = int;
+  };
+  template <class Device>
+  struct norm_of<Device, true> {
+    using type = typename Device::norm;
+  };
+
+  std::vector<gradients_of_stage> own_gradients() {
+    std::vector<gradients_of_stage> own;
+    for (auto const s : here_) {
+      std::span<region const> const g = stages_.gradients(s);
+      own.push_back({s, {g.begin(), g.end()}});
+    }
+    return own;
+  }
+  void prepare(stream& s) {
+    if constexpr (device_updated_stage<S, D>) device_.set_options(s, *norm_, options_);
+  }
+  void issue(stream& s) {
+    if constexpr (device_updated_stage<S, D>) {
+      device_.issue_squares(s, *norm_);
+      if (pipe_.size() > 1) {
+        pipe_.begin_group();
+        pipe_.all_reduce(norm_->squares(), reduce_op::sum, 0, s);
+        pipe_.end_group(ended_, s);
+        device_.wait(s, ended_);
+      }
+      device_.issue_update(s, *norm_);
+      for (auto const i : here_) stages_.update(s, i, norm_->update());
+    }
+  }
+
   void sum_squares_over_ranks() {
     if (pipe_.size() < 2) return;
     region const r{sum_.data(), 1, element_type::f64};
@@ -242,6 +273,8 @@ class parameter_updater {
   typename D::event ended_;
   typename D::buffer sum_;
   double squares_ = 0;
+  update_options options_ = {};  // of an update at the end of a step
+  std::optional<typename norm_of<D>::type> norm_;
   std::vector<std::byte> zeros_;
   bool is_open_ = false;
   typename D::stream stream_;  // last member, destroyed first: its pending work uses the others
@@ -325,6 +358,14 @@ class rank_runtime {
   /// added.
   void run_step(step_values const& values, std::size_t plan_number) {
     executors_[plan_number].run_step(values);
+  }
+  /// Runs a step that ends with an optimiser step.
+  detail::update_report run_step(step_values const& values, detail::update_options const& o,
+                                 std::size_t plan_number)
+    requires detail::device_updated_stage<S, D>
+  {
+    executors_[plan_number].run_step(values, updater_->at_end_of_step(o));
+    return updater_->report();
   }
   detail::packed_program const& program(std::size_t plan_number) const {
     return executors_[plan_number].program();

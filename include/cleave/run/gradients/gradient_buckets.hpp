@@ -173,9 +173,11 @@ class packed_gradients {
  public:
   /// Each tensor begins at a multiple of 16 bytes; the padding has no meaning. If the tensors of a group have
   /// one copy each and already lie contiguously with this alignment, their memory itself is used and nothing
-  /// is copied. This includes single tensors. Groups are not empty. O(tensors).
-  packed_gradients(D& d, std::vector<gradient_group> const& groups) : device_(d) {
-    for (auto const& g : groups) add(g);
+  /// is copied, unless `where` says otherwise. This includes single tensors. Groups are not empty.
+  /// O(tensors).
+  packed_gradients(D& d, std::vector<gradient_group> const& groups, sum_memory where = sum_memory::any)
+      : device_(d) {
+    for (auto const& g : groups) add(g, where);
   }
 
   std::size_t count() const { return regions_.size(); }
@@ -217,8 +219,8 @@ class packed_gradients {
     return row;
   }
 
-  void add(gradient_group const& tensors) {
-    if (auto const row = find_row(tensors)) {
+  void add(gradient_group const& tensors, sum_memory where) {
+    if (auto const row = find_row(tensors); row && where == sum_memory::any) {
       regions_.push_back(*row);
       copies_.emplace_back();
       return;

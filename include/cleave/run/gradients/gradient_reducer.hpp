@@ -74,9 +74,14 @@ class gradient_reducer {
     }
   }
 
-  /// Opens the connections of all sums. Collective over the ranks of each communicator; blocks until done.
+  /// Registers the memory of all sums, and opens their connections. Collective over the ranks of each
+  /// communicator; blocks until done.
   /// \throws run_error
   void open_sums() {
+    for (auto* const all : {&of_stages_, &of_ties_})
+      for (auto& r : *all)
+        for (std::size_t g = 0; r.with && g < r.ends.size(); ++g)
+          r.registrations.push_back(registered<D>(*r.with, r.groups.at(g)));
     if constexpr (connecting_communicator<C, D>) {
       std::vector<region> of_replicas;
       for (auto& r : of_stages_)
@@ -154,8 +159,9 @@ class gradient_reducer {
   struct reduction {
     stage_id stage;
     packed_gradients<D> groups;
-    std::vector<typename D::event> ends;  // by group
-    C* with;                              // null: this rank has all copies
+    std::vector<registration_of<D, C>> registrations;  // by group
+    std::vector<typename D::event> ends;               // by group
+    C* with;                                           // null: this rank has all copies
     std::uint32_t first_number;
     tensor_positions group_of = {};  // by gradient of the stage; empty for ties
     std::vector<char> reported = {};
@@ -170,7 +176,10 @@ class gradient_reducer {
 
   reduction& add(std::vector<reduction>& to, stage_id s, std::uint32_t& number,
                  std::vector<gradient_group> const& groups, C* with) {
-    auto& r = to.emplace_back(reduction{s, {device_, groups}, {}, with, number});
+    auto where = sum_memory::any;
+    if constexpr (registering_communicator<C, D>)
+      if (with) where = with->wanted_sum_memory();
+    auto& r = to.emplace_back(reduction{s, {device_, groups, where}, {}, {}, with, number});
     for (std::size_t g = 0; g < groups.size(); ++g) r.ends.push_back(device_.make_event());
     number += static_cast<std::uint32_t>(groups.size());
     return r;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "cleave/core/ids.hpp"
 #include "cleave/run/model/failure.hpp"
@@ -224,6 +225,33 @@ template <class C, class D>
 concept connecting_communicator =
     communicator<C, D> &&
     requires(C& c, std::span<region const> like, typename D::stream& s) { c.open_sums(like, s); };
+
+/// Where a communicator wants sums to be: anywhere, or in memory that the device has allocated for them.
+enum class sum_memory : std::uint8_t { any, own };
+
+/// A communicator that transfers memory better once it is registered.
+/// - `C::registration`: movable. The registration ends when it is destroyed, before the memory is freed.
+/// - `c.register_memory(r)`: registers memory of later transfers. \throws run_error
+/// - `c.wanted_sum_memory()`: returns where sums are. With `own`, all ranks register the memory of the same
+///   sums in the same order.
+template <class C, class D>
+concept registering_communicator =
+    communicator<C, D> && std::movable<typename C::registration> && requires(C& c, region const& r) {
+      { c.register_memory(r) } -> std::same_as<typename C::registration>;
+      { c.wanted_sum_memory() } -> std::same_as<sum_memory>;
+    };
+
+struct no_registration {};
+/// Registers memory with `c`, if that kind of communicator can. \throws run_error
+template <device D, communicator<D> C>
+auto registered([[maybe_unused]] C& c, [[maybe_unused]] region const& r) {
+  if constexpr (registering_communicator<C, D>)
+    return c.register_memory(r);
+  else
+    return no_registration();
+}
+template <class D, class C>
+using registration_of = decltype(registered<D>(std::declval<C&>(), region()));
 
 /// A device that says that work has ended when the call that issues it returns, transfers excepted.
 template <class D>

@@ -224,10 +224,11 @@ class process_pipeline : activity_source {
     bool const failed = rendezvous().poll().has_value();
     if (!failed && std::uncaught_exceptions() == exceptions_) return;
     if (!failed)
-      rendezvous().publish(failure{.code = failure_code::cancelled,
-                            .detail = "rank " + std::to_string(index(rank())) + " left before the run ended",
-                            .reporter = rank(),
-                            .culprit = rank()});
+      rendezvous().publish(
+          failure{.code = failure_code::cancelled,
+                  .detail = "rank " + std::to_string(index(rank())) + " left before the run ended",
+                  .reporter = rank(),
+                  .culprit = rank()});
     end_backend();
   }
 
@@ -255,6 +256,24 @@ class process_pipeline : activity_source {
     detail::require_step_values(runtime_->program(plan_number), values);
     plan_.store(plan_number, std::memory_order_relaxed);
     do_together([&] { runtime_->run_step(values, plan_number); });
+  }
+  /// Runs this rank's part of a step that ends with an optimiser step, with the result of `update`. The
+  /// factor stays on the device, so the host waits only for the end of the step, and a replayed step contains
+  /// the update. `options` may change from step to step.
+  /// \throws stage_error, run_error, step_value_error
+  detail::update_report run_step_and_update(step_values const& values,
+                                            detail::update_options const& options = {},
+                                            std::size_t plan_number = 0)
+    requires detail::device_updated_stage<S, device>
+  {
+    expects(plan_number < plans_, "process_pipeline: plan_number has been added");
+    expects(values.gradients == gradient_end::reduced,
+            "process_pipeline: a step with an update sums its gradients");
+    detail::require_step_values(runtime_->program(plan_number), values);
+    plan_.store(plan_number, std::memory_order_relaxed);
+    detail::update_report made;
+    do_together([&] { made = runtime_->run_step(values, options, plan_number); });
+    return made;
   }
   /// Copies tied parameters to the other stages. This function and `update` work as in `thread_pipeline`.
   void share_ties()
@@ -369,7 +388,8 @@ class process_pipeline : activity_source {
       f(until);
     } catch (detail::disagreement_error const& e) {
       if (rank() == rank_id{0})
-        reporter_.publish(failure{.code = failure_code::mismatch, .detail = e.witness.what, .reporter = rank()});
+        reporter_.publish(
+            failure{.code = failure_code::mismatch, .detail = e.witness.what, .reporter = rank()});
     }
     rendezvous().barrier(until);
   }

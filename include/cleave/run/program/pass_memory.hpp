@@ -182,6 +182,8 @@ class pass_memory {
   std::span<tensor_view const> in(std::uint32_t pass) { return views_.in(pass); }
   std::span<tensor_view const> in_of_forward(std::uint32_t pass) { return views_.in_of_forward(pass); }
   std::span<tensor_view> out(std::uint32_t pass) { return views_.out(pass); }
+  /// Returns the memory of all values, messages and saved activations.
+  region arena() const { return views_.arena_region(0, program_.arena_bytes()); }
   region saved(std::uint32_t pass) const {
     auto const saved = passes_.saved(pass);
     return views_.arena_region(saved.at, saved.bytes);

@@ -99,9 +99,12 @@ std::optional<std::string> find_replay_obstacle(rank_program const& p, S const& 
   }
 }
 
+/// Whether an update of parameters ends a step.
+enum class step_ending : std::uint8_t { plain, update };
+
 /// Issues the steps of a program, or replays them. The first step of each kind is issued, the second is
-/// recorded, and every step from the second on is a replay. Steps that sum gradients and steps that do not
-/// are the two kinds. If the weights change, the step is recorded again.
+/// recorded, and every step from the second on is a replay. Steps that sum gradients, and steps that end
+/// with an update, are kinds of their own. If the weights change, the step is recorded again.
 ///
 /// All ranks must record a step, or none. So the decision depends only on arguments that are the same on all
 /// ranks. In particular it does not depend on the addresses of inputs: inputs are copied to a fixed place,
@@ -135,9 +138,10 @@ class step_recorder {
 
   /// Runs the step that `issue()` issues; it begins and ends on `s`. Returns true if it was replayed.
   template <class Issue>
-  bool carry_out(step_values const& v, typename D::stream& s, Issue issue) {
+  bool carry_out(step_values const& v, step_ending ending, typename D::stream& s, Issue issue) {
     if constexpr (recording_device<D>) {
-      auto& of = kinds_[v.gradients == gradient_end::reduced ? 1 : 0];
+      auto& of = kinds_[(v.gradients == gradient_end::reduced ? 1u : 0u) +
+                        (ending == step_ending::update ? 2u : 0u)];
       if (!obstacle_ && std::exchange(of.was_issued, true)) {
         if (!of.recorded || !std::ranges::equal(of.weights, v.weights)) record(of, v, s, issue);
         device_.replay(*of.recorded, s);
@@ -191,7 +195,7 @@ class step_recorder {
   D& device_;
   std::optional<std::string> obstacle_;
   std::optional<input_copies<D>> inputs_;  // only if steps are replayed
-  std::array<step_kind, 2> kinds_;
+  std::array<step_kind, 4> kinds_;
   std::size_t recordings_ = 0;
   bool is_recording_ = false;
 };

@@ -44,6 +44,15 @@ struct executor_options {
   step_mode steps = step_mode::issued;
 };
 
+/// Work that ends a step, after the sums of gradients. It is recorded with the step. `prepare` is called
+/// before each step and issues work that is not recorded. Null: nothing.
+template <device D>
+struct step_end {
+  void (*prepare)(void* of, typename D::stream&) = nullptr;
+  void (*issue)(void* of, typename D::stream&) = nullptr;
+  void* of = nullptr;
+};
+
 /// Executes the program of one rank, step after step, on any device. Issues passes to one stream and messages
 /// to another, each after exactly the work it depends on. Allocates all memory and events once. The
 /// constructor's arguments must outlive it.
@@ -70,6 +79,7 @@ class executor {
         program_(checked(std::move(p))),
         all_(program_.instructions()),
         memory_(d, program_, kept_passes()),
+        arena_(registered<D>(c, memory_.arena())),
         calls_(s, program_, memory_, reporter_),
         events_(d, program_),
         passes_(immediate_device<D> ? 1 : options.run_ahead),
@@ -81,22 +91,26 @@ class executor {
 
   packed_program const& program() const { return program_; }
 
-  /// Runs one step. Blocks until all of it has ended on this rank.
+  /// Runs one step, with `last` at its end. Blocks until all of it has ended on this rank.
   /// \throws stage_error, run_error, step_value_error
-  void run_step(step_values const& values) {
+  void run_step(step_values const& values, step_end<D> const& last = {}) {
     require_step_values(program_, values);
+    last_ = last;
     sums_gradients_ = values.gradients == gradient_end::reduced;
     reducing_ = sums_gradients_ && calls_.trains() ? reducer_ : nullptr;
     until_ = deadline_after(options_.limit);
     try {
       auto const own = replays_.take_inputs(values, computing_);
+      if (last_.prepare) last_.prepare(last_.of, computing_);
       memory_.take_inputs(own);
       calls_.begin_step(own, reducing_ ? gradient_report{&report, this} : gradient_report());
       auto const issue = [this] {
         recording_notice<D, S> const told(stages_, replays_.is_recording() ? &computing_ : nullptr);
         issue_step();
       };
-      if (replays_.carry_out(own, computing_, issue)) at_.store(program_replaying, std::memory_order_relaxed);
+      auto const ends = last_.issue ? step_ending::update : step_ending::plain;
+      if (replays_.carry_out(own, ends, computing_, issue))
+        at_.store(program_replaying, std::memory_order_relaxed);
       wait_for(computing_);
       at_.store(program_done, std::memory_order_relaxed);
     } catch (run_error const& e) {
@@ -165,6 +179,7 @@ class executor {
     await_messages();
     at_.store(program_reducing, std::memory_order_relaxed);
     if (reducing_) reducing_->end_all(computing_);
+    if (last_.issue) last_.issue(last_.of, computing_);
     if (replays_.is_recording()) put_behind(computing_, moving_);
   }
 
@@ -420,12 +435,14 @@ class executor {
   packed_program program_;
   packed_instructions const& all_;  // of the program
   pass_memory<D> memory_;
+  [[no_unique_address]] registration_of<D, C> arena_;
   stage_caller<D, S> calls_;
   instruction_events<D> events_;
   std::vector<std::uint32_t> passes_;  // the last passes issued in the current step
   std::size_t issued_passes_ = 0;
   typename D::event ended_;
   bool sums_gradients_ = true;           // of the current step
+  step_end<D> last_ = {};                // likewise
   std::vector<rank_instruction> parts_;  // of the current custom action
   std::chrono::steady_clock::time_point until_ = {};
   std::atomic<std::uint32_t> at_ = program_done;

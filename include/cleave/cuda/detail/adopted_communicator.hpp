@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <nccl.h>
+
+#include <cstdint>
+#include <string>
+
+#include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
+#include "cleave/cuda/nccl_rank.hpp"
+
+namespace cleave::inline v0_2::cuda {
+
+/// A communicator that the caller has made, and ends. It must outlive the pipeline. The run calls it only
+/// while a pipeline is constructed, to split communicators of its own from it.
+struct adopted_communicator {
+  ncclComm_t handle = nullptr;  ///< null: the run makes one
+  /// How its calls return: whether it was made with `ncclConfig_t::blocking`, as is NCCL's default.
+  cuda::nccl_calls calls = cuda::nccl_calls::blocking;
+  /// What happens to it when the run fails. If it is left alone, a split that never ends keeps a thread until
+  /// the caller aborts the communicator. If it is aborted, the caller must not use it any more.
+  enum class on_failure : std::uint8_t { left, aborted } on_failure = on_failure::left;
+};
+
+}  // namespace cleave::cuda
+
+namespace cleave::inline v0_2::detail {
+
+inline nccl_slot slot_of(cuda::adopted_communicator const& a) {
+  return {.handle = a.handle,
+          .blocks = a.calls == cuda::nccl_calls::blocking,
+          .owner = a.on_failure == cuda::adopted_communicator::on_failure::left
+                       ? nccl_owner::caller
+                       : nccl_owner::caller_until_failure};
+}
+
+/// A communicator of the caller that does not have the ranks of the run, or another GPU.
+struct adopted_communicator_fault {
+  static constexpr char subject[] = "cuda::adopted_communicator: ";
+  enum class kind : std::uint8_t {
+    size,  ///< it has `got` ranks, but the run has `wanted`
+    rank,  ///< this process is rank `got` of it, but rank `wanted` of the run
+    gpu,   ///< it uses GPU `got`, but this rank uses GPU `wanted`
+  };
+  kind what;
+  std::uint32_t got, wanted;
+
+  bool operator==(adopted_communicator_fault const&) const = default;
+};
+
+/// Says what differs, and what to do.
+inline std::string describe(adopted_communicator_fault const& f) {
+  auto const got = std::to_string(f.got), wanted = std::to_string(f.wanted);
+  switch (f.what) {
+    case adopted_communicator_fault::kind::size:
+      return "it has " + got + " ranks, but the run has " + wanted + "; pass one with all ranks of the run";
+    case adopted_communicator_fault::kind::rank:
+      return "this process is rank " + got + " of it, but rank " + wanted +
+             " of the run; number the ranks of both in the same way";
+    case adopted_communicator_fault::kind::gpu:
+      return "it uses GPU " + got + ", but this rank uses GPU " + wanted +
+             "; choose that GPU with cuda::pipeline_options::gpu";
+  }
+  return {};
+}
+
+using adopted_communicator_error = fault_error<adopted_communicator_fault>;
+
+/// Checks that `c` has the ranks of the run, and the GPU of this one.
+/// \throws adopted_communicator_error, run_error
+inline void require_adoptable(nccl_rank const& r, ncclComm_t c, rank_id here, std::uint32_t size) {
+  using kind = adopted_communicator_fault::kind;
+  int count = 0, number = 0, gpu = 0;
+  r.check("ncclCommCount", ncclCommCount(c, &count), c);
+  r.check("ncclCommUserRank", ncclCommUserRank(c, &number), c);
+  r.check("ncclCommCuDevice", ncclCommCuDevice(c, &gpu), c);
+  auto const require = [](kind what, int got, std::uint32_t wanted) {
+    if (static_cast<std::uint32_t>(got) != wanted)
+      throw adopted_communicator_error({what, static_cast<std::uint32_t>(got), wanted});
+  };
+  require(kind::size, count, size);
+  require(kind::rank, number, index(here));
+  require(kind::gpu, gpu, static_cast<std::uint32_t>(r.device().number()));
+}
+
+}  // namespace cleave::detail
