@@ -14,6 +14,9 @@
 #define main example_of_processes
 #include "../../examples/frameworks/cuda/processes.cpp"
 #undef main
+#define main example_of_replayed
+#include "../../examples/frameworks/cuda/replayed.cpp"
+#undef main
 #include "support/cuda/fake_cuda.hpp"
 #include "support/cuda/nccl_ranks.hpp"
 #include "support/project_files.hpp"
@@ -23,6 +26,7 @@ namespace example {
 void forward_kernel(pass_numbers);
 void backward_kernel(pass_numbers);
 void update_kernel(double*, double*, double);
+void device_update_kernel(double*, double*, cleave::device_update const*);
 }  // namespace example
 
 namespace {
@@ -53,6 +57,16 @@ void bind_example() {
         a.writes(w, sizeof *w);
         a.writes(g, sizeof *g);
       });
+  bind_kernel(
+      &example::device_update_kernel,
+      [](dim3, dim3, double* w, double* g, cleave::device_update const* u) {
+        example::update_step(w, g, *u);
+      },
+      [](fake_accesses& a, dim3, dim3, double* w, double* g, cleave::device_update const* u) {
+        a.reads(u, sizeof *u);
+        a.writes(w, sizeof *w);
+        a.writes(g, sizeof *g);
+      });
 }
 
 /// The text that `f` writes to the standard output.
@@ -79,7 +93,7 @@ std::string promised() {
 
 }  // namespace
 
-TEST_CASE("examples: the CUDA thread example and the NCCL process example print the documented output") {
+TEST_CASE("examples: the CUDA thread example and the NCCL process examples print the documented output") {
   bind_example();
   REQUIRE(promised().starts_with("loss 37.5"));
   {
@@ -90,5 +104,6 @@ TEST_CASE("examples: the CUDA thread example and the NCCL process example print 
   }
   fake_cuda fake(fake_gpus(2));
   CHECK(printed_by([] { CHECK(on_ranks(2, train) == std::vector<std::string>(2)); }) == promised());
+  CHECK(printed_by([] { CHECK(on_ranks(2, train_replayed) == std::vector<std::string>(2)); }) == promised());
   CHECK(fake.reports() == std::vector<std::string>());
 }

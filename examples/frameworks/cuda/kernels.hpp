@@ -2,6 +2,8 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <cleave/run/model/update.hpp>
+
 /// The passes of the example stages as single-threaded kernels. Each stage multiplies a number by its weight;
 /// the last one returns the squared error from y.
 namespace example {
@@ -32,9 +34,16 @@ constexpr void update_step(double* weight, double* gradient, double factor) {
   *gradient = 0;
 }
 
+/// The same with a factor in GPU memory.
+constexpr void update_step(double* weight, double* gradient, cleave::device_update const& u) {
+  if (u.applied != 0) return update_step(weight, gradient, u.factor);
+  *gradient = 0;
+}
+
 /// Launch the kernels on a stream.
 void launch_forward(cudaStream_t s, pass_numbers const& p);
 void launch_backward(cudaStream_t s, pass_numbers const& p);
 void launch_update(cudaStream_t s, double* weight, double* gradient, double factor);
+void launch_update(cudaStream_t s, double* weight, double* gradient, cleave::device_update const* u);
 
 }  // namespace example

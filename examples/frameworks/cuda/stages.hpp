@@ -47,9 +47,10 @@ class small_stages {
   void update(cudaStream_t s, cleave::stage_id, double factor) { launch_update(s, at(0), at(1), factor); }
   bool records() const { return true; }  // the same kernels on the same memory, step after step
 
+  double* at(std::size_t i) const { return static_cast<double*>(numbers_.data()) + i; }
+
  private:
   static double* number(cleave::tensor_view const& v) { return static_cast<double*>(v.data); }
-  double* at(std::size_t i) const { return static_cast<double*>(numbers_.data()) + i; }
   double* kept(cleave::stage_pass const& p) const { return at(2 + 2 * index(p.microbatch)); }
   std::span<cleave::region const> region_of(std::size_t i) {
     regions_[i] = {at(i), 1, cleave::element_type::f64};
