@@ -88,6 +88,7 @@ inline run_layouts in_fp8(run_layouts layouts, std::vector<std::uint32_t> const&
     l.type = element_type::u8;
     l.shape = {static_cast<std::int64_t>(all.bytes())};  // that of the largest microbatch
     l.batch_axis.reset();
+    if (l.gradient == gradient_use::wanted) l.gradient = gradient_use::packed;
   }
   return layouts;
 }

@@ -113,6 +113,19 @@ TEST_CASE("find_edge_layout_fault: readers of one value must agree on all but it
   }
 }
 
+TEST_CASE("find_edge_layout_fault: a packed gradient is of any type, and of a value with one reader") {
+  auto l = rows_of(forked());
+  l.edges[3] = {.type = element_type::u8, .shape = {12}, .gradient = gradient_use::packed};
+  CHECK_FALSE(fault_of(l));
+  l.edges[1].gradient = gradient_use::packed;
+  CHECK(fault_of(l) == fault{fault::kind::shared_packed, 2});
+  l.edges[2].gradient = gradient_use::packed;
+  CHECK(fault_of(l) == fault{fault::kind::shared_packed, 2});
+  CHECK(words_of(l).find("packed gradients cannot be added") != std::string::npos);
+  l.edges[2].gradient = gradient_use::none;
+  CHECK_FALSE(fault_of(l));
+}
+
 TEST_CASE("layouts_of: takes the dataflow's layouts and binds their symbols") {
   auto t = forked();
   t.layouts = {{"f32", {std::string("batch"), std::int64_t{4}}}, {"i64", {}}};

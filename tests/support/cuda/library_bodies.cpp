@@ -242,29 +242,29 @@ void run_fp8_unpack(dim3 grid, void* const* p) {
 }
 
 template <class T>
-void bind_fp8() {
+void bind_fp8() {  // names `bind` in full, because std::byte makes std::bind a candidate
   using parameters = parameter_list<std::byte const*, std::byte*, fp8_block_list>;
   auto const scales = [](fp8_block_list const& all) { return all.blocks() * sizeof(float); };
-  bind(fp8_largest_stub(type_of<T>), parameters{}, &run_fp8_largest<T>,
-       [scales](fake_accesses& a, void* const* p) {
-         auto const& all = parameter<fp8_block_list>(p, 2);
-         a.reads(parameter<std::byte const*>(p, 0), all.count * sizeof(T));
-         a.writes(parameter<std::byte*>(p, 1), scales(all));
-       });
+  testing::bind(fp8_largest_stub(type_of<T>), parameters{}, &run_fp8_largest<T>,
+                [scales](fake_accesses& a, void* const* p) {
+                  auto const& all = parameter<fp8_block_list>(p, 2);
+                  a.reads(parameter<std::byte const*>(p, 0), all.count * sizeof(T));
+                  a.writes(parameter<std::byte*>(p, 1), scales(all));
+                });
   auto const bind_format = [&]<cuda::fp8_format F>() {
-    bind(fp8_stub(type_of<T>, F, fp8_way::pack), parameters{}, &run_fp8_pack<T, F>,
-         [scales](fake_accesses& a, void* const* p) {
-           auto const& all = parameter<fp8_block_list>(p, 2);
-           a.reads(parameter<std::byte const*>(p, 0), all.count * sizeof(T));
-           a.reads(parameter<std::byte*>(p, 1), scales(all));
-           a.writes(parameter<std::byte*>(p, 1) + all.first_byte(), all.count);
-         });
-    bind(fp8_stub(type_of<T>, F, fp8_way::unpack), parameters{}, &run_fp8_unpack<T, F>,
-         [](fake_accesses& a, void* const* p) {
-           auto const& all = parameter<fp8_block_list>(p, 2);
-           a.reads(parameter<std::byte const*>(p, 0), all.bytes());
-           a.writes(parameter<std::byte*>(p, 1), all.count * sizeof(T));
-         });
+    testing::bind(fp8_stub(type_of<T>, F, fp8_way::pack), parameters{}, &run_fp8_pack<T, F>,
+                  [scales](fake_accesses& a, void* const* p) {
+                    auto const& all = parameter<fp8_block_list>(p, 2);
+                    a.reads(parameter<std::byte const*>(p, 0), all.count * sizeof(T));
+                    a.reads(parameter<std::byte*>(p, 1), scales(all));
+                    a.writes(parameter<std::byte*>(p, 1) + all.first_byte(), all.count);
+                  });
+    testing::bind(fp8_stub(type_of<T>, F, fp8_way::unpack), parameters{}, &run_fp8_unpack<T, F>,
+                  [](fake_accesses& a, void* const* p) {
+                    auto const& all = parameter<fp8_block_list>(p, 2);
+                    a.reads(parameter<std::byte const*>(p, 0), all.bytes());
+                    a.writes(parameter<std::byte*>(p, 1), all.count * sizeof(T));
+                  });
   };
   bind_format.template operator()<cuda::fp8_format::e4m3>();
   bind_format.template operator()<cuda::fp8_format::e5m2>();

@@ -29,6 +29,7 @@ struct edge_layout_fault {
     integer_gradient,  ///< a gradient is wanted of a value that is not floating-point
     row_count,         ///< row counts of `got` microbatches instead of `allowed`
     rows,              ///< `got` rows in microbatch `microbatch`, but the shape has `allowed`
+    shared_packed,     ///< another edge carries the same value, and one of their gradients is packed
     unequal_readers,   ///< another edge carries the same value with another type or shape
     unknown_layout,    ///< the dtype or shape is missing, or the dtype `name` is unknown
     unbound_symbol,    ///< an extent is the symbol `name`, which has no value
@@ -62,6 +63,10 @@ inline std::string describe(edge_layout_fault const& f) {
     case rows:
       return "microbatch " + std::to_string(f.microbatch) + " has " + got + " rows, but the shape of " +
              edge + " has " + allowed + "; row counts must be from 0 to the extent of the batch axis";
+    case shared_packed:
+      return edge +
+             " carries a value that another edge carries, and one of their gradients is packed; packed "
+             "gradients cannot be added";
     case unequal_readers:
       return edge + " carries a value that another edge carries with another type or shape";
     case unknown_layout:
@@ -102,11 +107,20 @@ inline std::optional<edge_layout_fault> find_edge_layout_fault(dataflow const& t
   }
   auto const source = [&](std::size_t e) { return std::pair(t.edges[e].from, t.edges[e].output); };
   std::ranges::sort(order, {}, [&](std::size_t e) { return std::pair(source(e), e); });
-  for (std::size_t i = 1; i < order.size(); ++i) {
-    if (source(order[i - 1]) != source(order[i])) continue;
-    auto a = l.edges[order[i - 1]], b = l.edges[order[i]];
+  auto returned = gradient_use::none;  // of the earlier edges with the same value
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    auto const& b = l.edges[order[i]];
+    if (i == 0 || source(order[i - 1]) != source(order[i])) {
+      returned = b.gradient;
+      continue;
+    }
+    auto a = l.edges[order[i - 1]];
     a.gradient = b.gradient;
     if (a != b) return edge_layout_fault{unequal_readers, order[i]};
+    if (b.gradient == gradient_use::none) continue;
+    bool const is_packed = b.gradient == gradient_use::packed || returned == gradient_use::packed;
+    if (returned != gradient_use::none && is_packed) return edge_layout_fault{shared_packed, order[i]};
+    returned = b.gradient;
   }
   return std::nullopt;
 }

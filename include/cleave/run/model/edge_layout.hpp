@@ -9,8 +9,10 @@
 
 namespace cleave::inline v0_2 {
 
-/// Determines whether the gradient of a value is sent back.
-enum class gradient_use : std::uint8_t { none, wanted };
+/// Determines whether the gradient of a value is sent back. A packed gradient is bytes that only the two
+/// stages understand, so no other edge may carry the same value: gradients of several edges would have to be
+/// added.
+enum class gradient_use : std::uint8_t { none, wanted, packed };
 
 /// Determines whether a shape is known in advance. A dynamic shape is sent with the value; the declared shape
 /// is then its upper bound.

@@ -277,7 +277,7 @@ class program_writer {
   program_value gradient(std::uint32_t number, microbatch_id m, end_of_edge here) const {
     auto const& e = plan_.edges().edges[number];
     if (e.from == the_caller || e.to == the_caller ||
-        plan_.layouts().edges[number].gradient != gradient_use::wanted)
+        plan_.layouts().edges[number].gradient == gradient_use::none)
       return {{}, number, {}};
     bool const sent = !plan_.same_rank(e), makes = here == end_of_edge::maker;
     auto const& slot = !sent   ? *places_.find(slot_use::local_gradient, e.to, m, e.from)

@@ -70,7 +70,9 @@ inline std::string describe(edge_layout const& l) {
   for (std::uint32_t a = 0; a < l.shape.axes; ++a)
     text += (a > 0 ? ", " : "") + std::to_string(l.shape.extents[a]) + (l.batch_axis == a ? "*" : "");
   return text + (l.extents == shape_kind::dynamic ? "]?" : "]") +
-         (l.gradient == gradient_use::none ? " without gradient" : "");
+         (l.gradient == gradient_use::none     ? " without gradient"
+          : l.gradient == gradient_use::packed ? " with a packed gradient"
+                                               : "");
 }
 
 }  // namespace cleave

@@ -76,7 +76,7 @@ inline std::vector<edge_blocks> blocks_of(stage_placement const& p, dataflow con
     auto const at = std::ranges::lower_bound(p.edges, stage_edge{edge.from, edge.to});
     auto& b = blocks[static_cast<std::size_t>(at - p.edges.begin())];
     append(b.activations, e, l.edges[e], l.edges[e].extents == shape_kind::dynamic);
-    if (l.edges[e].gradient == gradient_use::wanted) append(b.gradients, e, l.edges[e], false);
+    if (l.edges[e].gradient != gradient_use::none) append(b.gradients, e, l.edges[e], false);
   }
   return blocks;
 }
