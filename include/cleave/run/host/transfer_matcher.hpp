@@ -161,11 +161,11 @@ class transfer_matcher {
   void refuse(std::uint32_t from, std::uint32_t to, issued const& sent, issued const& received) {
     auto const rank = [&](std::uint32_t m) { return "rank " + std::to_string(index(members_[m])); };
     ranks_->publish(failure{.code = failure_code::mismatch,
-                     .at = received.what.of,
-                     .detail = rank(from) + " sends " + text_of(sent) + ", but " + rank(to) + " receives " +
-                               text_of(received) + "; both must run the same program",
-                     .reporter = members_[to],
-                     .culprit = members_[from]});
+                            .at = received.what.of,
+                            .detail = rank(from) + " sends " + text_of(sent) + ", but " + rank(to) +
+                                      " receives " + text_of(received) + "; both must run the same program",
+                            .reporter = members_[to],
+                            .culprit = members_[from]});
   }
 
   bool fits(std::vector<issued> const& parts) {
@@ -179,9 +179,9 @@ class transfer_matcher {
         return "rank " + std::to_string(index(members_[n])) + " contributes " + text_of(parts[n]);
       };
       ranks_->publish(failure{.code = failure_code::mismatch,
-                       .detail = text(0) + ", but " + text(m) + "; both must run the same program",
-                       .reporter = members_[m],
-                       .culprit = members_[0]});
+                              .detail = text(0) + ", but " + text(m) + "; both must run the same program",
+                              .reporter = members_[m],
+                              .culprit = members_[0]});
       return false;
     }
     return true;
