@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "../../examples/frameworks/cuda/adopted.hpp"
+#include "../examples/frameworks/cuda/adopted.hpp"
 #include "cleave/cuda/pipeline.hpp"
 #include "cleave/cuda/threads.hpp"
 #include "cleave/run/host/host_ranks.hpp"

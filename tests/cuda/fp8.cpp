@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "../../examples/frameworks/cuda/fp8_stages.hpp"
+#include "../examples/frameworks/cuda/fp8_stages.hpp"
 #include "cleave/cuda/threads.hpp"
 #include "cleave/run/sums/accumulate_tile.hpp"
 #include "cleave/run/sums/floating_bits.hpp"

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <regex>
 #include <stdexcept>
 #include <string_view>
 
@@ -54,7 +55,8 @@ class gpu_object {
     std::unique_ptr<char, void (*)(void*)> const readable(
         abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, nullptr), std::free);
     kernel_code k;
-    k.name = readable ? readable.get() : symbol;
+    static std::regex const version("v[0-9]+_[0-9]+::");  // the inline namespace
+    k.name = std::regex_replace(readable ? readable.get() : symbol.c_str(), version, "");
     k.registers = attribute(symbol, 0x2f);
     k.frame = attribute(symbol, 0x11);
     for (std::size_t place = 0; place + 16 <= code.sh_size; place += 16, ++k.instructions) {
