@@ -16,7 +16,6 @@
 #include "cleave/formats/units.hpp"
 #include "cleave/place/device_network.hpp"
 #include "cleave/place/placement.hpp"
-#include "cleave/place/placement_gains.hpp"
 #include "cleave/schedule/simulate/simulate.hpp"
 
 namespace cleave::inline v0_2 {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cleave/place/device_network.hpp"
@@ -96,6 +97,13 @@ inline simulate_options simulate_options_of(device_placement const& p, device_ne
   }
   return o;
 }
+
+/// What a better device or link would save.
+struct placement_gain {
+  std::string what = {};  ///< as in `10 % more bandwidth from 'a' to 'b'`
+  double value = 0;       ///< what the goal minimizes, with the change
+  double saved = 0;       ///< share of the value without it: 0.05 is 5 %
+};
 
 /// A stage to be timed: its device and its units.
 struct stage_on_device {

@@ -13,17 +13,6 @@
 #include "cleave/place/placement.hpp"
 #include "cleave/place/placement_row.hpp"
 
-namespace cleave::inline v0_2 {
-
-/// What a better device or link would save.
-struct placement_gain {
-  std::string what = {};  ///< as in `10 % more bandwidth from 'a' to 'b'`
-  double value = 0;       ///< what the goal minimizes, with the change
-  double saved = 0;       ///< share of the value without it: 0.05 is 5 %
-};
-
-}  // namespace cleave
-
 namespace cleave::inline v0_2::detail {
 
 /// Returns a network with one more device, whose speed, memory and links are those of device `of`.
