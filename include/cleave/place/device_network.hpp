@@ -96,7 +96,7 @@ inline std::string describe(device_network_fault const& f) {
     case name_twice:
       return "two devices have the name '" + f.who + "'; give each a name of its own";
     case speed:
-      return "the speed of " + f.who + " must be a number above 0, up to 1e100";
+      return "the speed of " + f.who + " must be a number from 1e-100 to 1e100";
     case link_count:
       return got + " links are given; give one per pair of devices, one for all, or none";
     case latency:
@@ -124,7 +124,7 @@ inline std::optional<device_network_fault> find_device_network_fault(device_netw
   if (count == 0) return device_network_fault{no_devices};
   if (count > most_devices) return device_network_fault{too_many, {}, count};
   std::map<std::string, std::size_t> seen;
-  auto const is_speed = [](double s) { return s > 0 && s <= longest_cost; };
+  auto const is_speed = [](double s) { return s >= 1 / longest_cost && s <= longest_cost; };
   for (std::size_t d = 0; d < count; ++d) {
     auto const& device = net.devices[d];
     if (!device.name.empty() && !seen.emplace(device.name, d).second)

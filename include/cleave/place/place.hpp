@@ -14,8 +14,8 @@
 #include "cleave/graph/concepts.hpp"
 #include "cleave/place/detail/class_table.hpp"
 #include "cleave/place/detail/device_classes.hpp"
-#include "cleave/place/detail/device_order_search.hpp"
 #include "cleave/place/detail/placement_costs.hpp"
+#include "cleave/place/detail/placement_search.hpp"
 #include "cleave/place/device_network.hpp"
 #include "cleave/place/placement.hpp"
 #include "cleave/place/placement_row.hpp"
@@ -32,10 +32,6 @@ inline ordered_cut with_devices(classed_cut const& cut,
   for (auto const c : cut.classes) made.devices.push_back(members[c][next[c]++]);
   return made;
 }
-
-}  // namespace cleave::detail
-
-namespace cleave::inline v0_2::detail {
 
 /// Returns the period of a cut for classes of devices.
 inline double period_of(device_classes const& c, crossing_costs const& crossing, classed_cut const& p) {
@@ -254,7 +250,7 @@ class placer {
   }
 
   placement_costs const& costs_;
-  device_order_search search_;
+  placement_search search_;
   bool is_exact_ = true;
   device_classes classes_;
   std::vector<std::vector<std::uint32_t>> members_;

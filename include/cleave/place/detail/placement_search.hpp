@@ -112,9 +112,9 @@ inline std::optional<row_cut> fastest_cut(placement_costs const& costs,
 }
 
 /// A search over which devices run stages and in which order, for `place`.
-class device_order_search {
+class placement_search {
  public:
-  explicit device_order_search(placement_costs const& costs)
+  explicit placement_search(placement_costs const& costs)
       : costs_(costs), random_(costs.options().seed), left_(static_cast<double>(costs.options().effort)) {}
 
   /// Remembers a placement if it is better than the best.
@@ -168,6 +168,7 @@ class device_order_search {
   }
 
   double unit() { return static_cast<double>(random_.next() >> 11) * 0x1p-53; }
+
   /// Returns the best cut for an order. For the throughput, one below `limit` that is not much worse than the
   /// best.
   std::optional<ordered_cut> best_of(std::vector<std::uint32_t> const& order, double limit) {
@@ -248,11 +249,12 @@ class device_order_search {
   /// Shifts boundaries of the best placement while its value becomes less.
   void shift_boundaries(ordered_cut here) {
     left_ += static_cast<double>(costs_.options().effort) / 4;
-    for (bool moved = true; moved && left_ > 0;) {
+    for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t b = 1; b + 1 < here.cut.size(); ++b)
         for (std::int64_t const by : {-1, 1, -3, 3}) {
           auto const to = here.cut[b] + by;
+          if (left_ <= 0) return;
           if (to <= here.cut[b - 1] || to >= here.cut[b + 1]) continue;
           auto next = here;
           next.cut[b] = static_cast<std::uint32_t>(to);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "cleave/draw/placement_page.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "cleave/place/place.hpp"
+#include "support/markup.hpp"
+
+using namespace cleave;
+
+namespace {
+
+bool has(std::string const& text, std::string const& part) { return text.find(part) != text.npos; }
+
+placement_row row_of(std::size_t units, std::uint64_t crossing) {
+  placement_row made;
+  made.row.cost.push_back({.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0});
+  for (std::size_t i = 0; i < units; ++i) {
+    auto next = made.row.cost.back();
+    next.forward += 1;
+    next.backward += 2;
+    made.row.cost.push_back(next);
+  }
+  made.row.crossing.assign(units + 1, {crossing, crossing});
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("placement_page: is well-formed and shows devices, links, the step and what would help") {
+  device_network net;
+  for (int d = 0; d < 6; ++d)
+    net.devices.push_back({.name = "gpu<" + std::to_string(d) + ">", .memory = 1 << 20});
+  net.links = {{.latency = 0, .bandwidth = 2}};
+  auto const p = place(row_of(30, 8), net, {.microbatches = 4});
+  auto const page = placement_page(net, p,
+                                   {.title = "a & b",
+                                    .time_unit = "s",
+                                    .stages = {"layers 0 to 4"},
+                                    .gains = {{"one more device like 'gpu<0>'", 9, 0.25}}});
+  testing::read_markup(page);
+  for (std::string const said :
+       {"a &amp; b", "gpu&lt;0", "layers 0 to 4", "units 5 to 9", "What would help most", "25 %",
+        "A step of 4 microbatches", "1F1B", "optimal"})
+    CHECK_MESSAGE(has(page, said), said);
+}
+
+TEST_CASE("placement_page: says which link or uplink limits, and lists unused devices") {
+  device_network net{.devices = {{.name = "a"}, {.name = "b"}, {.name = "c", .speed = 1e-3}}};
+  net.links = {{.latency = 0, .bandwidth = 1}};
+  auto const by_link = placement_page(net, place(row_of(30, 50), net));
+  testing::read_markup(by_link);
+  CHECK(has(by_link, "limits the throughput."));
+  CHECK(has(by_link, "link-limit\""));
+  CHECK(has(by_link, "not used"));
+  net.links = {};
+  net.uplinks = {{"host", {0}, 1}};
+  CHECK(has(placement_page(net, place(row_of(30, 50), net)), "The uplink of host limits the throughput."));
+  auto const nothing_known = placement_page({.devices = {{}}}, place(row_of(1, 0), {.devices = {{}}}));
+  testing::read_markup(nothing_known);
+  CHECK(has(nothing_known, "#0"));
+}
