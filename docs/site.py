@@ -21,7 +21,7 @@ faults = []
 SECTIONS = [  # title, and the files of that section in reading order: FILE or (FILE, title)
     ("Start", ["README.md", "examples/README.md", "docs/coming_from.md"]),
     ("Tutorials", sorted(f"docs/tutorials/{p.name}" for p in (root / "docs/tutorials").glob("*.md"))),
-    ("How to", ["docs/adapting.md", "docs/splitting.md", "docs/partitioning.md", "docs/pipe.md", "docs/schedules.md",
+    ("How to", ["docs/adapting.md", "docs/splitting.md", "docs/partitioning.md", "docs/pipe.md", "docs/placing.md", "docs/schedules.md",
                 "docs/running.md", "docs/cuda.md"]),
     ("Reference", ["docs/glossary.md", "docs/graph_json.md", "docs/stage_format.md"]),
     ("Explanation", ["docs/architecture.md", "docs/how_partitioners_work.md"]),
