@@ -33,14 +33,14 @@ struct placement_options {
 };
 
 /// A stage on its device.
-struct placed_stage {
+struct device_stage {
   std::uint32_t device = 0;          ///< its position in the network
   std::uint32_t begin = 0, end = 0;  ///< its units: from `begin` to before `end`
   stage_cost time = {};              ///< the times of its passes on this device
   std::uint64_t memory = 0;          ///< bytes that it needs there
   edge_bytes sent = {};              ///< what moves between it and the next stage for one microbatch
 
-  bool operator==(placed_stage const&) const = default;
+  bool operator==(device_stage const&) const = default;
 };
 
 /// What limits the throughput of a placement.
@@ -55,7 +55,7 @@ struct placement_bottleneck {
 
 /// Stages on devices, and what a microbatch and a step take there.
 struct device_placement {
-  std::vector<placed_stage> stages = {};   ///< in the order in which data flows
+  std::vector<device_stage> stages = {};   ///< in the order in which data flows
   std::vector<std::uint32_t> unused = {};  ///< devices without a stage, ascending
   double period = 0;                       ///< the largest load of a device, a link or an uplink
   placement_bottleneck bottleneck = {};    ///< which one that is

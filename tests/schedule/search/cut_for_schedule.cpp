@@ -128,3 +128,25 @@ TEST_CASE("cut_for_schedule: tries several numbers of stages per rank and reject
   CHECK_THROWS_AS(cut_for_schedule(row, {.ranks = 2, .microbatches = 4, .stages_per_rank = {5}}),
                   unit_row_error);
 }
+
+TEST_CASE("cut_for_schedule: ranks of unlike speed get slices that suit them, as trying all cuts finds") {
+  splitmix rng(67);
+  for (int round = 0; round < 8; ++round) {
+    CAPTURE(round);
+    auto const row = random_row(rng, 6 + rng.below(3));
+    cut_step step{.ranks = 2, .microbatches = 4};
+    step.speed = {static_cast<double>(1 + rng.below(4)), static_cast<double>(1 + rng.below(4))};
+    auto const plan = cut_for_schedule(row, step, {.search = {.effort = 0}});
+    CHECK(plan.best.found.certificate.makespan == doctest::Approx(best_of_all(row, step, {0}, 2)));
+    CHECK(plan.gain() >= 0);
+  }
+  unit_row even{.cost = {{0, 0, 0, 0}}};
+  for (int i = 0; i < 40; ++i) {
+    auto const sum = even.cost.back();
+    even.cost.push_back({sum.forward + 1, sum.backward + 2, sum.input_gradient + 1, sum.weight_gradient + 1});
+  }
+  CHECK(bottleneck_cut(even, 2, {3, 1}) == row_cut{0, 30, 40});
+  auto const plan = cut_for_schedule(even, {.ranks = 2, .microbatches = 16, .speed = {3, 1}});
+  CHECK(plan.best.cut[1] >= 28);
+  CHECK(plan.best.found.certificate.makespan < 40 * 3 * 16 / 3);  // all units on the fast rank
+}

@@ -181,3 +181,38 @@ TEST_CASE("search_schedule: the result can be lowered without faults") {
     CHECK_FALSE(find_schedule_fault(lower(found.order)));
   }
 }
+
+TEST_CASE("search_schedule: a rank of speed s takes a stage's cost / s, on any placement") {
+  splitmix rng(71);
+  for (int round = 0; round < 20; ++round) {
+    CAPTURE(round);
+    search_problem fast{.ranks = 2, .microbatches = 3, .speed = {static_cast<double>(1 + rng.below(4)), 0.5}};
+    fast.place = stage_placement{2, {}, chain_edges(4)};
+    for (int s = 0; s < 4; ++s) {
+      auto const cost = static_cast<double>(1 + rng.below(9));
+      fast.costs.push_back(
+          {.forward = cost, .backward = 2 * cost, .input_gradient = cost, .weight_gradient = cost});
+      fast.place->rank_of.push_back(rank_id{static_cast<std::uint32_t>(rng.below(2))});
+    }
+    fast.place->rank_of[0] = rank_id{0};
+    fast.place->rank_of[1] = rank_id{1};
+    auto plain = fast;
+    plain.speed = {};
+    for (std::size_t s = 0; s < 4; ++s)
+      plain.costs[s] = detail::at_speed(plain.costs[s], fast.speed[index(fast.place->rank_of[s])]);
+    auto const a = search_schedule(fast, {.effort = 20'000}), b = search_schedule(plain, {.effort = 20'000});
+    CHECK(a.order == b.order);
+    CHECK(a.certificate.makespan == b.certificate.makespan);
+    CHECK(simulate(a.order, simulate_options_of(fast)).makespan == doctest::Approx(a.certificate.makespan));
+  }
+  search_problem const one{.ranks = 1, .microbatches = 1, .costs = {{}}};
+  for (auto const& speed : {std::vector<double>{0}, {-1}, {1e101}, {1, 1}}) {
+    auto wrong = one;
+    wrong.speed = speed;
+    CHECK_THROWS_AS(search_schedule(wrong), detail::search_error);
+  }
+  auto slow = one;
+  slow.costs = {{.forward = 1e90}};
+  slow.speed = {1e-20};
+  CHECK_THROWS_AS(search_schedule(slow), detail::search_error);
+}

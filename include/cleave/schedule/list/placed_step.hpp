@@ -121,6 +121,7 @@ inline placed_step place_step(search_problem const& p, stage_placement place, st
     auto const like = s % count;
     stage.rank = index(step.place.rank_of[s]);
     stage.cost = p.costs[like];
+    if (!p.speed.empty()) stage.cost = at_speed(stage.cost, one_or_each(p.speed)[stage.rank]);
     stage.bytes = p.bytes.of_stage(like);
     if (!p.resident.empty()) step.resident[stage.rank] += p.resident[like];
     step.locals[stage.rank].push_back(s);

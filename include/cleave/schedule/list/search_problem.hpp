@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,9 +30,10 @@ struct search_problem {
   std::vector<std::uint64_t> resident =
       {};  ///< bytes that each stage always occupies, such as weights; if empty, 0
   std::vector<std::uint64_t> memory_limit =
-      {};                             ///< bytes per rank: one for each, one for all, or empty for no limit
-  double base_latency = 0;            ///< as in `simulate_options`
-  std::vector<rank_link> links = {};  ///< as in `simulate_options`
+      {};                          ///< bytes per rank: one for each, one for all, or empty for no limit
+  std::vector<double> speed = {};  ///< of ranks: one for each or one for all; a stage takes its cost / speed
+  double base_latency = 0;         ///< as in `simulate_options`
+  std::vector<rank_link> links = {};          ///< as in `simulate_options`
   model_copies copies = model_copies::one;    ///< the number of copies allowed if `place` is not given
   std::optional<stage_placement> place = {};  ///< the ranks of the stages, if they are fixed
 
@@ -57,6 +59,8 @@ struct search_fault {
     resident_count,      ///< `at` entries; expected none or one per stage
     resident_too_large,  ///< the sum up to stage `at` overflows
     memory_limit_count,  ///< `at` entries; expected none, one, or one per rank
+    speed_count,         ///< likewise
+    speed,               ///< of rank `at`
   };
   kind what;
   std::size_t at = 0;
@@ -93,6 +97,10 @@ inline std::string describe(search_fault const& f) {
       return "the resident bytes up to stage " + at + " overflow when summed; use smaller values";
     case memory_limit_count:
       return at + " memory limits are given; expected one for each rank, one for all, or none";
+    case speed_count:
+      return at + " speeds are given; expected one for each rank, one for all, or none";
+    case speed:
+      return "the speed of rank " + at + " must be a number from 1e-100 to 1e100";
   }
   return {};
 }
@@ -114,7 +122,13 @@ namespace cleave::inline v0_2 {
 
 /// Returns the options with which `simulate` times the step on its own placement.
 inline simulate_options simulate_options_of(search_problem const& p) {
-  return {.costs = p.costs, .base_latency = p.base_latency, .links = p.links, .bytes = p.bytes.edges};
+  simulate_options o{
+      .costs = p.costs, .base_latency = p.base_latency, .links = p.links, .bytes = p.bytes.edges};
+  if (p.speed.empty()) return o;
+  auto const place = detail::placement_of(p);
+  for (std::size_t s = 0; s < o.costs.size(); ++s)
+    o.costs[s] = detail::at_speed(o.costs[s], detail::one_or_each(p.speed)[index(place.rank_of[s])]);
+  return o;
 }
 
 }  // namespace cleave
@@ -133,8 +147,14 @@ inline std::optional<search_fault> find_search_fault(search_problem const& p) {
   }
   if (p.costs.empty() || (!p.place && p.costs.size() < p.ranks))
     return search_fault{too_few_stages, p.costs.size()};
+  if (!one_or_each(p.speed).covers(p.ranks)) return search_fault{speed_count, p.speed.size()};
+  for (std::size_t r = 0; r < p.speed.size(); ++r)
+    if (!(p.speed[r] >= 1 / longest_cost && p.speed[r] <= longest_cost))
+      return search_fault{search_fault::kind::speed, r};
   auto const place = placement_of(p);
-  if (auto const f = find_simulate_option_fault(simulate_options_of(p), place))
+  auto on_slowest = p;  // whatever rank a stage gets, it takes no longer
+  if (!p.speed.empty()) on_slowest.speed = {(std::ranges::min)(p.speed)};
+  if (auto const f = find_simulate_option_fault(simulate_options_of(on_slowest), place))
     return search_fault{times, 0, *f};
   auto const actions = 8 * std::uint64_t{place.stages()} * p.microbatches;
   if (auto const f = find_schedule_bytes_fault(p.bytes, place, actions))

@@ -80,6 +80,15 @@ inline std::string describe(stage_cost_fault const& f) {
 
 using stage_cost_error = fault_error<stage_cost_fault>;
 
+/// Returns the durations of a stage on a rank of some speed.
+constexpr stage_cost at_speed(stage_cost c, double speed) {
+  for (auto* const duration : {&c.forward, &c.backward, &c.input_gradient, &c.weight_gradient, &c.recompute,
+                               &c.unshard, &c.reduce_gradient, &c.offload, &c.reload})
+    *duration /= speed;
+  if (c.overlapped) *c.overlapped /= speed;
+  return c;
+}
+
 /// Returns the first cost out of range, or nothing.
 constexpr std::optional<stage_cost_fault> find_stage_cost_fault(std::span<stage_cost const> costs) {
   using enum action_kind;

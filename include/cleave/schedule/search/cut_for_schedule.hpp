@@ -15,11 +15,11 @@
 #include "cleave/core/row_cuts.hpp"
 #include "cleave/schedule/list/placed_step.hpp"
 #include "cleave/schedule/list/search_problem.hpp"
+#include "cleave/schedule/model/unit_row.hpp"
 #include "cleave/schedule/search/detail/schedule_candidates.hpp"
 #include "cleave/schedule/search/least_bytes.hpp"
 #include "cleave/schedule/search/search_schedule.hpp"
 #include "cleave/schedule/search/step_bounds.hpp"
-#include "cleave/schedule/model/unit_row.hpp"
 
 namespace cleave::inline v0_2::detail {
 
@@ -29,13 +29,19 @@ inline double pass_time_between(unit_row const& row, std::size_t from, std::size
   return c.forward + c.backward;
 }
 
-/// Returns the cut into `stages` non-empty stages whose slowest stage is fastest. Messages and memory are
-/// ignored. O(stages * units * log units). Precondition: the row has no fault for this number of stages.
-inline row_cut bottleneck_cut(unit_row const& row, std::uint32_t stages) {
+/// Returns the cut into `stages` non-empty stages whose slowest stage is fastest; the speeds are those of the
+/// stages, if there are any. Messages and memory are ignored. O(stages * units * log units). Precondition:
+/// the row has no fault for this number of stages.
+inline row_cut bottleneck_cut(unit_row const& row, std::uint32_t stages,
+                              std::vector<double> const& speed = {}) {
   auto const n = row.units();
   std::vector<double> slowest(n + 1, std::numeric_limits<double>::infinity());
   std::vector<std::vector<std::uint32_t>> begin(stages + std::size_t{1}, std::vector<std::uint32_t>(n + 1));
   slowest[0] = 0;
+  auto const time_between = [&](std::uint32_t s, std::size_t from, std::size_t to) {
+    auto const time = pass_time_between(row, from, to);
+    return speed.empty() ? time : time / speed[s - 1];
+  };
   for (std::uint32_t s = 1; s <= stages; ++s) {
     auto const before = slowest;
     std::ranges::fill(slowest, std::numeric_limits<double>::infinity());
@@ -46,10 +52,10 @@ inline row_cut bottleneck_cut(unit_row const& row, std::uint32_t stages) {
       if (s == 1) high = 0;
       while (low < high) {
         auto const middle = (low + high) / 2;
-        before[middle] >= pass_time_between(row, middle, end) ? high = middle : low = middle + 1;
+        before[middle] >= time_between(s, middle, end) ? high = middle : low = middle + 1;
       }
       for (auto const b : {low, std::max<std::size_t>(low, s) - 1}) {
-        auto const time = (std::max)(before[b], pass_time_between(row, b, end));
+        auto const time = (std::max)(before[b], time_between(s, b, end));
         if (time < slowest[end]) {
           slowest[end] = time;
           begin[s][end] = static_cast<std::uint32_t>(b);
@@ -72,8 +78,9 @@ struct cut_step {
   std::uint32_t microbatches = 1;
   std::vector<std::uint32_t> stages_per_rank = {1};  ///< the numbers of stages per rank to try
   std::vector<std::uint64_t> memory_limit =
-      {};                   ///< bytes per rank: one for each, one for all, or empty for no limit
-  double base_latency = 0;  ///< of every message
+      {};                          ///< bytes per rank: one for each, one for all, or empty for no limit
+  std::vector<double> speed = {};  ///< of ranks, as in `search_problem`
+  double base_latency = 0;         ///< of every message
   std::vector<rank_link> links = {};
 };
 
@@ -94,6 +101,7 @@ namespace cleave::inline v0_2::detail {
 inline search_problem search_problem_of(unit_row const& row, cut_step const& step, row_cut const& cut) {
   search_problem p{.ranks = step.ranks, .microbatches = step.microbatches};
   p.memory_limit = step.memory_limit;
+  p.speed = step.speed;
   p.base_latency = step.base_latency;
   p.links = step.links;
   for (std::size_t s = 0; s + 1 < cut.size(); ++s) {
@@ -119,6 +127,14 @@ inline void require_cut_step(unit_row const& row, cut_step const& step) {
     if (auto const f = find_unit_row_fault(row, stages)) throw unit_row_error(*f);
     require_problem(search_problem_of(row, step, bottleneck_cut(row, stages)));
   }
+}
+
+/// Returns the speeds of stages that go around the ranks; nothing if the ranks are alike.
+inline std::vector<double> speeds_around(cut_step const& step, std::uint32_t stages) {
+  std::vector<double> speeds;
+  for (std::uint32_t s = 0; s < stages && !step.speed.empty(); ++s)
+    speeds.push_back(one_or_each(step.speed)[s % step.ranks]);
+  return speeds;
 }
 
 /// The quality of a cut: first the memory that is missing, then the time of a step.
@@ -166,7 +182,7 @@ class cut_walk {
         step_(step),
         options_(options),
         random_(options.seed),
-        start_(bottleneck_cut(row, stages)) {}
+        start_(bottleneck_cut(row, stages, speeds_around(step, stages))) {}
 
   row_cut const& bottleneck() const { return start_; }
   std::uint64_t cuts() const { return values_.size(); }
