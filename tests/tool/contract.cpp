@@ -42,7 +42,8 @@ class inputs {
     put("g.json", R"({"format": "cleave graph 1", "nodes": [{"name": "x", "op": "placeholder"},
       {"name": "a", "operands": ["x"], "cost": 1, "bytes": 4}, {"name": "b", "operands": ["a"], "cost": 2},
       {"name": "y", "op": "output", "operands": ["b"]}]})");
-    put("devices.json", R"({"format": "cleave devices 1", "devices": [{"name": "d", "speed": 2}, {"name": "e"}]})");
+    put("devices.json",
+        R"({"format": "cleave devices 1", "devices": [{"name": "d", "speed": 2}, {"name": "e"}]})");
     put("noext", "4 3\n2\n1 3\n2 4\n3\n");
     put("bad.graph", "4 3\n2\n");
     put("parts", "0\n0\n1\n1\n");
@@ -249,7 +250,8 @@ std::vector<json_call> const json_calls = {
     {"partition @g.graph --verify @parts", {"verified", "cut", "imbalance", "wrong"}},
     {"partition @g.graph --verify @parts3", {"verified", "wrong"}, "empty", 1},
     {"place @g.json --devices @devices.json --gains",
-     {"file", "devices", "goal", "unit", "period", "latency", "step", "bound", "optimal", "limit", "stages", "unused", "gains"}},
+     {"file", "devices", "goal", "unit", "period", "latency", "step", "bound", "optimal", "limit", "stages",
+      "unused", "gains"}},
     {"order @g.graph", {"file", "nodes", "edges", "factor", "separators", "seconds"}},
     {"instances", {"instances", "families"}},
     {"instances @made grid2d:100", {"written"}},

@@ -16,9 +16,9 @@
 #include <cleave/schedule/families/named_schedule.hpp>
 #include <cleave/schedule/lower/lower.hpp>
 #include <cleave/schedule/model/schedule.hpp>
+#include <cleave/schedule/model/unit_row.hpp>
 #include <cleave/schedule/search/cut_for_schedule.hpp>
 #include <cleave/schedule/search/search_schedule.hpp>
-#include <cleave/schedule/model/unit_row.hpp>
 #include <cleave/schedule/simulate/critical_path.hpp>
 #include <cleave/schedule/simulate/memory_over_time.hpp>
 #include <cleave/schedule/simulate/simulate.hpp>
