@@ -54,8 +54,8 @@ struct noted_run {
 
   explicit noted_run(std::optional<std::string> obstacle = {}) : steps(d, p, std::move(obstacle)) {}
 
-  bool step(step_values const& v = {}) {
-    return steps.carry_out(v, s, [&] { d.issue(std::to_string(++calls)); });
+  bool step(step_values const& v = {}, step_ending ending = step_ending::plain) {
+    return steps.carry_out(v, ending, s, [&] { d.issue(std::to_string(++calls)); });
   }
 };
 
@@ -99,12 +99,23 @@ TEST_CASE("step_recorder: issues all steps if there is an obstacle or the device
         "the device cannot record issued work");
 }
 
+TEST_CASE("step_recorder: steps that end with an update are recorded apart from those that do not") {
+  noted_run r;
+  for (int i = 0; i < 3; ++i) r.step();
+  CHECK(!r.step({}, step_ending::update));
+  CHECK(r.step({}, step_ending::update));
+  CHECK(r.step());
+  CHECK(r.d.done == names{"1", "2", "2", "3", "4", "2"});
+  CHECK(r.steps.recordings() == 2);
+}
+
 TEST_CASE("step_recorder: a failure while recording ends the recording and is rethrown") {
   noted_run r;
   r.step();
   r.d.refuses = true;
-  CHECK_THROWS_WITH_AS(r.steps.carry_out({}, r.s, [] { throw std::runtime_error("out of paper"); }),
-                       "out of paper", std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      r.steps.carry_out({}, step_ending::plain, r.s, [] { throw std::runtime_error("out of paper"); }),
+      "out of paper", std::runtime_error);
   CHECK(!r.steps.is_recording());
   CHECK_THROWS_AS(r.step(), run_error);
   r.d.refuses = false;
