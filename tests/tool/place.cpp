@@ -43,7 +43,7 @@ TEST_CASE("cleave place: says which device runs what, and what is left out") {
   CAPTURE(r.to_stderr);
   CHECK(r.exit == 0);
   for (std::string const said :
-       {"6 nodes, 2 stages", "3.00\u00a0s between microbatches; limited by the device fast",
+       {"6 nodes, 2 stages", "3\u00a0s between microbatches; limited by the device fast0",
         "no slices on these devices have a better throughput", "fast0: n0 to n2", "fast1: n3 to n5",
         "not used   slow"})
     CHECK_MESSAGE(has(r.said, said), said);
