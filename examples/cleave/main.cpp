@@ -53,7 +53,7 @@ std::vector<plain_command> const plain_commands = {
     {"completions SHELL", "prints a script that completes words in bash, zsh or fish"},
     {"version", "prints the version"}};
 
-/// What the tool says if it is called without a subcommand.
+/// The text that the tool prints without a subcommand.
 constexpr char overview[] =
     "cleave cuts models into pipeline stages and graphs into parts, and makes the schedules of pipelines.\n"
     "\n"

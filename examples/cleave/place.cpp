@@ -133,16 +133,20 @@ void set_unit(cleave::device_network& net, double second) {
   for (auto& up : net.uplinks) up.bandwidth /= second;
 }
 
-std::string name_of(cleave::device_network const& net, std::uint32_t d) {
-  auto const& name = net.devices[d].name;
-  return name.empty() ? "#" + std::to_string(d) : cleave::printable(name, 40);
+std::string name_of_node(named_row const& r, std::uint32_t n) {
+  return r.nodes[n].empty() ? "#" + std::to_string(n) : cleave::printable(r.nodes[n], 30);
 }
 
-std::string limit_text(cleave::device_network const& net, cleave::placement_bottleneck const& b) {
-  using kind = cleave::placement_bottleneck::kind;
-  if (b.what == kind::device) return "device " + name_of(net, b.from);
-  if (b.what == kind::link) return "link from " + name_of(net, b.from) + " to " + name_of(net, b.to);
-  return "uplink of " + cleave::printable(net.uplinks[b.from].name, 40);
+/// Places a row. The error for a unit that fits nowhere names its nodes.
+cleave::device_placement place_row(named_row const& r, cleave::device_network const& net,
+                                   cleave::placement_options const& options) {
+  try {
+    return cleave::place(r.row, net, options);
+  } catch (cleave::unit_too_large_error const& e) {
+    auto const first = r.row.first_node[e.unit], last = r.row.first_node[e.unit + 1] - 1;
+    throw cleave::infeasible_error(std::string(e.what()) + ". The unit is node " + name_of_node(r, first) +
+                                   (first == last ? "" : " to " + name_of_node(r, last)));
+  }
 }
 
 class placement_output {
@@ -155,15 +159,13 @@ class placement_output {
   std::uint32_t end_of(std::size_t s) const { return row_.row.first_node[p_.stages[s].end]; }
   std::string nodes_of(std::size_t s) const {
     auto const from = first_of(s), last = end_of(s) - 1;
-    auto const name = [&](std::uint32_t n) {
-      return row_.nodes[n].empty() ? "#" + std::to_string(n) : cleave::printable(row_.nodes[n], 30);
-    };
-    return from == last ? name(from) : name(from) + " to " + name(last);
+    return from == last ? name_of_node(row_, from)
+                        : name_of_node(row_, from) + " to " + name_of_node(row_, last);
   }
 
   void add_to(fact_sheet& told) const {
-    told.line("period",
-              time(p_.period) + " between microbatches; limited by the " + limit_text(net_, p_.bottleneck));
+    told.line("period", time(p_.period) + " between microbatches; limited by the " +
+                            cleave::bottleneck_text(p_.bottleneck, net_));
     told.line("latency", time(p_.latency) + " for one forward pass");
     told.line("step", time(p_.step) + " for " + plural(p_.microbatches, "microbatch") + " in " +
                           std::string(cleave::name_of(p_.schedule)));
@@ -174,11 +176,11 @@ class placement_output {
     for (std::size_t s = 0; s < p_.stages.size(); ++s) {
       auto const& stage = p_.stages[s];
       told.line("stage " + std::to_string(s),
-                name_of(net_, stage.device) + ": " + nodes_of(s) + "; " +
+                cleave::device_name(net_, stage.device) + ": " + nodes_of(s) + "; " +
                     time(stage.time.forward + stage.time.backward) + ", " + cleave::bytes_text(stage.memory) +
                     (s + 1 < p_.stages.size() ? ", sends " + cleave::bytes_text(stage.sent.activation) : ""));
     }
-    for (auto const d : p_.unused) told.line("not used", name_of(net_, d));
+    for (auto const d : p_.unused) told.line("not used", cleave::device_name(net_, d));
   }
 
   void add_to(cleave::json::writer& json) const {
@@ -257,7 +259,7 @@ int place(std::span<std::string const> words) {
   auto const row = is_graph ? row_of_graph(path, task) : row_of_model(path, task, types, doing);
   set_unit(net, row.second);
   doing("placing " + plural(row.row.row.units(), "unit") + " on " + plural(net.devices.size(), "device"));
-  auto const placed = cleave::place(row.row, net, task.options);
+  auto const placed = place_row(row, net, task.options);
   placement_output const shown(row, net, placed);
   std::vector<cleave::placement_gain> gains;
   if (task.gains || !task.report.empty()) {

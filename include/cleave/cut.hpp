@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-/// What most adapters need: reads a graph, chooses its parts, and builds and runs the stages. It is the part
-/// of cleave.hpp that compiles soonest.
+/// Reads a graph, chooses its parts, and builds and runs the stages. These headers of cleave.hpp are enough
+/// for most adapters, and compile faster.
 
 /// The concepts of an adapter: one for each ability.
 #include "cleave/graph/concepts.hpp"

@@ -9,7 +9,7 @@
 #include "cleave/place/device_network.hpp"
 /// The graph as a row of units.
 #include "cleave/place/placement_row.hpp"
-/// What is minimized, and the result.
+/// The goals, the options and the result.
 #include "cleave/place/placement.hpp"
 /// Finds the stages and their devices.
 #include "cleave/place/place.hpp"

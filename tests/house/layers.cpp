@@ -55,7 +55,8 @@ place place_of(std::string const& file) {
 names const threads{"atomic", "barrier",   "condition_variable", "future",     "latch",
                     "mutex",  "semaphore", "shared_mutex",       "stop_token", "thread"};
 names const may_use_threads{"run", "mpi", "cuda"};
-names const thread_files{"partition/kway/detail/team.hpp",  // exceptions in folders that may not
+names const thread_files{"core/joined_threads.hpp",  // exceptions in folders that may not
+                         "partition/kway/detail/team.hpp",
                          "torch/accumulation_hooks.hpp"};
 names const banned{"functional", "iostream", "random", "regex"};
 

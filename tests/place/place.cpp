@@ -206,7 +206,7 @@ TEST_CASE("place: refusals name what is wrong and the remedy") {
   auto const has = [](std::string const& text, std::string const& part) {
     return text.find(part) != text.npos;
   };
-  CHECK(has(refusal([&] { place(row, net); }), "and the largest device has 2 bytes"));
+  CHECK(has(refusal([&] { place(row, net); }), "and the largest device has 2 B"));
   CHECK(has(refusal([&] { place(row, {}); }), "devices: there are none; give at least one"));
   CHECK(has(refusal([&] { place({}, net); }), "row: the row has no units"));
   CHECK(has(refusal([&] { place(row, net, {.schedule = schedule_family::zbv}); }),

@@ -6,7 +6,7 @@
 
 namespace example {
 
-/// What a program has before it makes a pipeline: a communicator of all ranks, and a stream on the same GPU.
+/// A communicator of all ranks and a stream on the same GPU. The program made both before its pipeline.
 struct callers_own {
   ncclComm_t communicator = nullptr;
   cudaStream_t stream = nullptr;

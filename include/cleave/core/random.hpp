@@ -26,6 +26,9 @@ class splitmix {
   /// Returns a number below `bound`, which must not be 0. The relative bias is less than bound / 2^64.
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
 
+  /// Returns a number from 0 to below 1, with 53 random bits.
+  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
   /// Shuffles a list (Fisher and Yates).
   template <class T>
   void shuffle(std::vector<T>& list) {

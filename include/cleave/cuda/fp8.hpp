@@ -18,7 +18,7 @@
 
 namespace cleave::inline v0_2::cuda {
 
-/// How values of f32, f16 or bf16 travel as 8-bit floats.
+/// The formats and scales of 8-bit floats that replace values of f32, f16 or bf16 in messages.
 struct fp8_options {
   cuda::fp8_format values = cuda::fp8_format::e4m3;
   cuda::fp8_format gradients = cuda::fp8_format::e5m2;

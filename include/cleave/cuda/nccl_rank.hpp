@@ -35,7 +35,7 @@ enum class nccl_calls : std::uint8_t {
   polled,    ///< at once: NCCL starts a thread for each group, which takes the rank ten times as long
 };
 
-/// What NCCL is told of the memory of messages and sums before the first step.
+/// The memory that is registered with NCCL before the first step.
 enum class nccl_registrations : std::uint8_t {
   none,     ///< nothing: NCCL copies through buffers of its own where it must
   buffers,  ///< each rank registers its own memory; needs NCCL 2.19.1
@@ -67,9 +67,12 @@ struct nccl_options {
 
 namespace cleave::inline v0_2::detail {
 
-/// Who ends a communicator: the run, or its caller. The run aborts one of the latter kind only after a
-/// failure, and only if the caller has said so.
-enum class nccl_owner : std::uint8_t { run, caller, caller_until_failure };
+/// The owner of a communicator, who ends it.
+enum class nccl_owner : std::uint8_t {
+  run,
+  caller,
+  caller_until_failure,  ///< the caller; after a failure, the run aborts it
+};
 
 /// A communicator of NCCL, which NCCL may fill later. Its address does not change.
 struct nccl_slot {

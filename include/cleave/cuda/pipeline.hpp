@@ -337,7 +337,7 @@ class nccl_communicator {
   nccl_communicator(nccl_rank& r, rank_id here, std::uint32_t size, nccl_slot const& slot)
       : rank_(&r), of_(r.make_slot(slot)), here_(here), size_(size) {}
 
-  /// What NCCL writes and reads while it splits, perhaps after this object is gone.
+  /// The memory that NCCL reads and writes in a split, which may outlast this object.
   struct split_result {
     ncclComm_t handle;
     ncclConfig_t config;

@@ -20,7 +20,7 @@
 
 namespace cleave::inline v0_2 {
 
-/// What a page about a placement says beside the placement.
+/// The texts of a page about a placement, and the gains that it lists.
 struct placement_page_options {
   std::string title = "placement";
   std::string time_unit = {};              ///< of all times, as in `s`; may be empty
@@ -83,10 +83,7 @@ class placement_page_writer {
     return {.name = options_.title, .order = order_, .times = times_, .time_unit = options_.time_unit};
   }
   std::string time(double t) const { return amount_text(t, options_.time_unit); }
-  std::string name_of(std::uint32_t d) const {
-    auto const& name = net_.devices[d].name;
-    return name.empty() ? "#" + std::to_string(d) : printable(name, 24);
-  }
+  std::string name_of(std::uint32_t d) const { return device_name(net_, d); }
   static std::string share_text(double part, double whole) {
     return whole > 0 ? short_text(100 * part / whole) + " %" : "0 %";
   }
@@ -100,21 +97,9 @@ class placement_page_writer {
 
   std::string lead() const {
     auto const used = p_.stages.size(), all = net_.devices.size();
-    return count_text(used) + " of " + count_text(all) + " devices run a stage. " + limit_text();
+    return count_text(used) + " of " + count_text(all) + " devices run a stage. The " +
+           bottleneck_text(p_.bottleneck, net_) + " limits the throughput.";
   }
-  std::string limit_text() const {
-    auto const& b = p_.bottleneck;
-    switch (b.what) {
-      case placement_bottleneck::kind::device:
-        return "The device " + name_of(b.from) + " limits the throughput.";
-      case placement_bottleneck::kind::link:
-        return "The link from " + name_of(b.from) + " to " + name_of(b.to) + " limits the throughput.";
-      case placement_bottleneck::kind::uplink:
-        break;
-    }
-    return "The uplink of " + printable(net_.uplinks[b.from].name, 24) + " limits the throughput.";
-  }
-
   void totals() {
     to_.open("dl", {{"class", "totals"}});
     auto const fact = [&](std::string_view what, std::string const& value) {
@@ -190,8 +175,7 @@ class placement_page_writer {
     auto const& from = p_.stages[s];
     auto const a = from.device, b = p_.stages[s + 1].device;
     auto const there = net_.link(a, b), back = net_.link(b, a);
-    auto const load = (std::max)(static_cast<double>(from.sent.activation) / there.bandwidth,
-                                 static_cast<double>(from.sent.gradient) / back.bandwidth);
+    auto const load = occupied_time(from.sent, there, back);
     bool const limits = p_.bottleneck.what == placement_bottleneck::kind::link && p_.bottleneck.from == a &&
                         p_.bottleneck.to == b;
     std::string_view const kind = limits ? "link-limit" : "link";

@@ -12,6 +12,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/one_or_each.hpp"
+#include "cleave/core/printable.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 
 namespace cleave::inline v0_2 {
@@ -56,9 +57,21 @@ struct device_network {
   }
 };
 
+/// Returns the name of a device in reports: `a100`, or `#3` if it has no name.
+inline std::string device_name(device_network const& net, std::size_t d) {
+  auto const& name = net.devices[d].name;
+  return name.empty() ? "#" + std::to_string(d) : printable(name, 40);
+}
+
 }  // namespace cleave
 
 namespace cleave::inline v0_2::detail {
+
+/// Returns the time for which a microbatch occupies the busier direction of a link.
+inline double occupied_time(edge_bytes const& bytes, rank_link const& there, rank_link const& back) {
+  return (std::max)(static_cast<double>(bytes.activation) / there.bandwidth,
+                    static_cast<double>(bytes.gradient) / back.bandwidth);
+}
 
 /// The largest number of devices. Tables of links have its square of entries.
 inline constexpr std::size_t most_devices = 4'096;
@@ -94,7 +107,7 @@ inline std::string describe(device_network_fault const& f) {
     case too_many:
       return "there are " + got + "; at most " + std::to_string(most_devices) + " are allowed";
     case name_twice:
-      return "two devices have the name '" + f.who + "'; give each a name of its own";
+      return "two devices have the name " + f.who + "; give each a name of its own";
     case speed:
       return "the speed of " + f.who + " must be a number from 1e-100 to 1e100";
     case link_count:
@@ -111,10 +124,9 @@ inline std::string describe(device_network_fault const& f) {
   return {};
 }
 
-/// Returns the name of a device in messages: 'a100', or '#3' if it has no name.
+/// Returns the name of a device in messages: `'a100'`, or `#3` if it has no name.
 inline std::string device_label(device_network const& net, std::size_t d) {
-  auto const& name = net.devices[d].name;
-  return name.empty() ? "#" + std::to_string(d) : "'" + name + "'";
+  return net.devices[d].name.empty() ? device_name(net, d) : "'" + device_name(net, d) + "'";
 }
 
 /// Returns the first fault of a network, or nothing. O(devices² + sizes of groups).
@@ -128,7 +140,7 @@ inline std::optional<device_network_fault> find_device_network_fault(device_netw
   for (std::size_t d = 0; d < count; ++d) {
     auto const& device = net.devices[d];
     if (!device.name.empty() && !seen.emplace(device.name, d).second)
-      return device_network_fault{name_twice, device.name};
+      return device_network_fault{name_twice, device_label(net, d)};
     if (!is_speed(device.speed)) return device_network_fault{speed, device_label(net, d)};
     for (auto const& [kind, value] : device.speeds)
       if (!is_speed(value)) return device_network_fault{speed, device_label(net, d) + " for '" + kind + "'"};

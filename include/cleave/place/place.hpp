@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/core/bytes.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/graph/check_graph_concepts.hpp"
 #include "cleave/graph/concepts.hpp"
@@ -24,37 +25,13 @@
 
 namespace cleave::inline v0_2::detail {
 
-/// Returns the devices for a cut with classes: of each class in ascending order.
+/// Gives the stages of a cut devices of their classes, in the order of `members`.
 inline ordered_cut with_devices(classed_cut const& cut,
                                 std::vector<std::vector<std::uint32_t>> const& members) {
   ordered_cut made{cut.cut, {}};
   std::vector<std::size_t> next(members.size());
   for (auto const c : cut.classes) made.devices.push_back(members[c][next[c]++]);
   return made;
-}
-
-/// Returns the period of a cut for classes of devices.
-inline double period_of(device_classes const& c, crossing_costs const& crossing, classed_cut const& p) {
-  double worst = 0;
-  for (std::size_t s = 0; s < p.classes.size(); ++s) {
-    auto const& time = c.of[p.classes[s]].passes;
-    worst = (std::max)(worst, time[p.cut[s + 1]] - time[p.cut[s]]);
-    if (s == 0) continue;
-    auto const from = p.classes[s - 1], to = p.classes[s];
-    worst = (std::max)(worst, crossing.occupied(c.link(from, to), c.link(to, from), p.cut[s]));
-  }
-  return worst;
-}
-
-/// Returns the latency of a cut for classes of devices.
-inline double latency_of(device_classes const& c, crossing_costs const& crossing, classed_cut const& p) {
-  double sum = 0;
-  for (std::size_t s = 0; s < p.classes.size(); ++s) {
-    auto const& time = c.of[p.classes[s]].forward;
-    if (s > 0) sum += crossing.sent(c.link(p.classes[s - 1], p.classes[s]), p.cut[s]);
-    sum += time[p.cut[s + 1]] - time[p.cut[s]];
-  }
-  return sum;
 }
 
 /// Merges classes, the most alike first, until a table of them takes at most `effort` steps. Returns the
@@ -109,7 +86,7 @@ class placer {
   device_placement run() {
     class_table table(classes_, costs_.crossing(), costs_.memory(), costs_.most_stages());
     auto const any = table.find({});
-    if (!any) throw infeasible_error(shortage());
+    if (!any) throw_shortage();
     double bound = 0;
     auto const goal = costs_.options().goal;
     if (goal != placement_goal::latency) bound = least_period(table, *any);
@@ -227,8 +204,8 @@ class placer {
     offer_front();
   }
 
-  /// Says what does not fit.
-  std::string shortage() const {
+  /// \throws unit_too_large_error, infeasible_error
+  [[noreturn]] void throw_shortage() const {
     auto const n = costs_.units();
     std::uint64_t most = 0, sum = 0, largest = 0;
     std::size_t at = 0;
@@ -238,15 +215,16 @@ class placer {
     }
     for (std::size_t i = 0; i < n; ++i)
       if (auto const bytes = costs_.memory().needed(i, i + 1, 0); bytes > largest) largest = bytes, at = i;
-    auto const text = [](std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; };
     if (largest > most)
-      return "place: unit " + std::to_string(at) + " needs " + text(largest) +
-             ", and the largest device has " + text(most) +
-             "; cut the unit, or add a device with more memory";
-    return "place: no cut into at most " + std::to_string(costs_.most_stages()) +
-           " stages fits the devices: all units need " + text(costs_.memory().needed(0, n, 0)) +
-           " with one microbatch's activations, and the devices have " + text(sum) +
-           "; add devices, or use fewer microbatches";
+      throw unit_too_large_error("place: unit " + std::to_string(at) + " needs " + format_bytes(largest) +
+                                     ", and the largest device has " + format_bytes(most) +
+                                     "; add a device with more memory, or divide the unit",
+                                 at);
+    throw infeasible_error("place: no cut into at most " + std::to_string(costs_.most_stages()) +
+                           " stages fits the devices: all units need " +
+                           format_bytes(costs_.memory().needed(0, n, 0)) +
+                           " with one microbatch's activations, and the devices have " + format_bytes(sum) +
+                           "; add devices, or use fewer microbatches");
   }
 
   placement_costs const& costs_;
@@ -286,7 +264,7 @@ namespace cleave::inline v0_2 {
 /// Otherwise the classes are merged into better ones for a lower bound, and a search changes the order of the
 /// devices. Uplinks and the step of a schedule are never better than the bound without them.
 /// \throws unit_row_error, device_network_error, schedule_count_error, error
-/// \throws infeasible_error if no cut fits the memory of the devices
+/// \throws unit_too_large_error, infeasible_error if no cut fits the memory of the devices
 inline device_placement place(placement_row const& row, device_network const& net,
                               placement_options const& o = {}) {
   detail::require_placeable(row, net, o);

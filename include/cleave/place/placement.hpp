@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cleave/core/error.hpp"
+#include "cleave/core/printable.hpp"
 #include "cleave/place/device_network.hpp"
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/model/schedule.hpp"
@@ -15,7 +18,7 @@
 
 namespace cleave::inline v0_2 {
 
-/// What a placement minimizes.
+/// The quantity that a placement minimizes.
 enum class placement_goal : std::uint8_t {
   throughput,  ///< the period: the time between two microbatches once the pipeline is full
   latency,     ///< the time of one forward pass through all stages
@@ -43,7 +46,7 @@ struct device_stage {
   bool operator==(device_stage const&) const = default;
 };
 
-/// What limits the throughput of a placement.
+/// The device, link or uplink that limits the throughput of a placement.
 struct placement_bottleneck {
   enum class kind : std::uint8_t { device, link, uplink };
   kind what = kind::device;
@@ -53,7 +56,7 @@ struct placement_bottleneck {
   bool operator==(placement_bottleneck const&) const = default;
 };
 
-/// Stages on devices, and what a microbatch and a step take there.
+/// Stages on devices, and the times of a microbatch and of a step there.
 struct device_placement {
   std::vector<device_stage> stages = {};   ///< in the order in which data flows
   std::vector<std::uint32_t> unused = {};  ///< devices without a stage, ascending
@@ -66,7 +69,7 @@ struct device_placement {
   placement_goal goal = placement_goal::throughput;
   double bound = 0;  ///< no way to slice the row and to choose devices has a smaller value
 
-  /// Returns what the goal minimizes.
+  /// Returns the quantity that the goal minimizes.
   double value() const {
     return goal == placement_goal::throughput ? period : goal == placement_goal::latency ? latency : step;
   }
@@ -77,6 +80,14 @@ struct device_placement {
     return bound > 0 ? value() / bound - 1 : std::numeric_limits<double>::infinity();
   }
 };
+
+/// Returns what limits the throughput in words: `device a`, `link from a to b` or `uplink of host`.
+inline std::string bottleneck_text(placement_bottleneck const& b, device_network const& net) {
+  using enum placement_bottleneck::kind;
+  if (b.what == uplink) return "uplink of " + printable(net.uplinks[b.from].name, 40);
+  if (b.what == device) return "device " + device_name(net, b.from);
+  return "link from " + device_name(net, b.from) + " to " + device_name(net, b.to);
+}
 
 /// Returns the order in which the stages of a placement run, one rank for each stage.
 inline cleave::schedule schedule_of(device_placement const& p) {
@@ -98,11 +109,19 @@ inline simulate_options simulate_options_of(device_placement const& p, device_ne
   return o;
 }
 
-/// What a better device or link would save.
+/// The saving by a better device or link.
 struct placement_gain {
   std::string what = {};  ///< as in `10 % more bandwidth from 'a' to 'b'`
-  double value = 0;       ///< what the goal minimizes, with the change
+  double value = 0;       ///< the value of the goal with the change
   double saved = 0;       ///< share of the value without it: 0.05 is 5 %
+};
+
+/// Thrown if a unit of a row needs more memory than any device has.
+class unit_too_large_error : public infeasible_error {
+ public:
+  unit_too_large_error(std::string const& message, std::size_t which)
+      : infeasible_error(message), unit(which) {}
+  std::size_t unit;
 };
 
 /// A stage to be timed: its device and its units.

@@ -87,10 +87,9 @@ inline std::vector<std::pair<std::string, device_network>> better_networks(devic
 
 namespace cleave::inline v0_2 {
 
-/// Returns what would help most: for each used device, link and uplink, what 10 % more of it saves, and what
-/// one more device of each kind saves; the largest saving first, and only what saves more than 0.1 %. Each
-/// change is placed anew, with a part of the effort. If there are more than `most` changes, only the first
-/// are tried.
+/// Returns the savings by 10 % more of each used device, link and uplink, and by one more device of each
+/// kind, the largest first. Leaves out those of at most 0.1 %. Each change is placed anew, with a part of the
+/// effort. If there are more than `most` changes, only the first are tried.
 /// \throws the errors of `place`
 inline std::vector<placement_gain> placement_gains(placement_row const& row, device_network const& net,
                                                    placement_options options = {}, std::size_t most = 64) {

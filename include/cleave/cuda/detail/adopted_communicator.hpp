@@ -15,10 +15,11 @@ namespace cleave::inline v0_2::cuda {
 /// while a pipeline is constructed, to split communicators of its own from it.
 struct adopted_communicator {
   ncclComm_t handle = nullptr;  ///< null: the run makes one
-  /// How its calls return: whether it was made with `ncclConfig_t::blocking`, as is NCCL's default.
+  /// Blocking, unless the caller made the communicator with `ncclConfig_t::blocking = 0`.
   cuda::nccl_calls calls = cuda::nccl_calls::blocking;
-  /// What happens to it when the run fails. If it is left alone, a split that never ends keeps a thread until
-  /// the caller aborts the communicator. If it is aborted, the caller must not use it any more.
+  /// The action on the communicator after a failure of the run. `left`: none; if a rank was missing in a
+  /// split, a thread stays until the caller aborts the communicator. `aborted`: the run aborts it, and the
+  /// caller must not use it any more.
   enum class on_failure : std::uint8_t { left, aborted } on_failure = on_failure::left;
 };
 

@@ -20,7 +20,7 @@
 
 namespace cleave::inline v0_2::detail {
 
-/// Whether a sum may be the first of its size and type, which opens connections, or is a later one.
+/// The place of a sum among those of its size and type. The first one opens connections.
 enum class sum_turn : std::uint8_t { first, later };
 
 /// All-reduce in rank order, so every rank gets the bits of `sum_in_order`. Each rank receives its slice from

@@ -126,7 +126,7 @@ class fiedler_search {
         });
       from = queue.back();
     }
-    for (double& x : distance) x += static_cast<double>(dice.next() >> 11) * 0x1p-53;
+    for (double& x : distance) x += dice.unit();
     return distance;
   }
 

@@ -83,11 +83,18 @@ inline void insert_begins(place_set& reached, place_set const& ends,
   });
 }
 
-/// A cut of a row, and the class of the device of each stage.
-struct classed_cut {
-  row_cut cut = {};
-  std::vector<std::uint32_t> classes = {};
-};
+/// Calls `f(begin, end)` for each place where a stage can begin, from the last to the first, with the end of
+/// least `key(end)` that it can have. A minimum over a sliding window. O(places).
+template <class Key, class F>
+void each_best_end(std::vector<std::uint32_t> const& earliest, Key key, F f) {
+  std::deque<std::size_t> window;  // ends, the nearest last; their keys rise from the first to the last
+  for (auto begin = earliest.size() - 1; begin-- > 0;) {
+    while (!window.empty() && key(window.back()) >= key(begin + 1)) window.pop_back();
+    window.push_back(begin + 1);
+    while (!window.empty() && earliest[window.front()] > begin) window.pop_front();
+    if (!window.empty()) f(begin, window.front());
+  }
+}
 
 /// All ways to run a row on devices of several classes: dynamic programming, from the last stage to the
 /// first, over the number of devices of each class that have been used, the class of the first of their
@@ -266,20 +273,14 @@ class class_table {
     return least;
   }
 
-  /// Lowers the times at all places from which a stage of class `c` can begin: a minimum over a sliding
-  /// window.
+  /// Lowers the times at all places from which a stage of class `c` can begin.
   void fill_fastest(std::vector<double>& to, std::vector<double> const& after, std::size_t c,
                     std::uint64_t behind) const {
     auto const& forward = classes_.of[c].forward;
-    auto const& begins = earliest(c, behind);
     auto const key = [&](std::size_t i) { return after[i] + forward[i]; };
-    std::deque<std::size_t> window;  // ends, the nearest last; their keys rise from the first to the last
-    for (auto begin = places() - 1; begin-- > 0;) {
-      while (!window.empty() && key(window.back()) >= key(begin + 1)) window.pop_back();
-      window.push_back(begin + 1);
-      while (!window.empty() && begins[window.front()] > begin) window.pop_front();
-      if (!window.empty()) to[begin] = (std::min)(to[begin], key(window.front()) - forward[begin]);
-    }
+    each_best_end(earliest(c, behind), key, [&](std::size_t begin, std::size_t end) {
+      to[begin] = (std::min)(to[begin], key(end) - forward[begin]);
+    });
   }
 
   classed_cut trace_fastest(std::uint64_t s, std::size_t c) const {

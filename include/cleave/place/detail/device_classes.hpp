@@ -25,7 +25,7 @@ struct class_costs {
   std::uint32_t count = 1;  ///< devices of the class
 };
 
-/// Classes of devices that are alike, and the links between their devices, that from a to b at a · classes +
+/// Classes of devices that are alike. The link from a device of class a to one of class b is at a · classes +
 /// b.
 struct device_classes {
   std::vector<class_costs> of = {};
@@ -63,7 +63,7 @@ class stage_memory {
   std::uint32_t microbatches_;
 };
 
-/// What messages between two stages cost that are cut at a place.
+/// The cost of messages between two stages, by the place of the cut between them.
 class crossing_costs {
  public:
   explicit crossing_costs(unit_row const& row) : row_(&row) {}
@@ -74,9 +74,7 @@ class crossing_costs {
 
   /// Returns the time for which a microbatch occupies the busier direction of a link.
   double occupied(rank_link const& there, rank_link const& back, std::size_t place) const {
-    auto const bytes = at(place);
-    return (std::max)(static_cast<double>(bytes.activation) / there.bandwidth,
-                      static_cast<double>(bytes.gradient) / back.bandwidth);
+    return occupied_time(at(place), there, back);
   }
   /// Returns the time from sending activations to their arrival.
   double sent(rank_link const& there, std::size_t place) const {
@@ -86,6 +84,45 @@ class crossing_costs {
  private:
   unit_row const* row_;
 };
+
+/// A cut of a row, and the class of the device of each stage.
+struct classed_cut {
+  row_cut cut = {};
+  std::vector<std::uint32_t> classes = {};
+};
+
+/// Calls `on_stage(s, load)` and `on_link(s, load)`, for the link into stage s, with what one microbatch
+/// needs.
+template <class OnStage, class OnLink>
+void each_load(device_classes const& c, crossing_costs const& crossing, classed_cut const& p,
+               OnStage on_stage, OnLink on_link) {
+  for (std::size_t s = 0; s < p.classes.size(); ++s) {
+    auto const& time = c.of[p.classes[s]].passes;
+    on_stage(s, time[p.cut[s + 1]] - time[p.cut[s]]);
+    if (s == 0) continue;
+    auto const from = p.classes[s - 1], to = p.classes[s];
+    on_link(s, crossing.occupied(c.link(from, to), c.link(to, from), p.cut[s]));
+  }
+}
+
+/// Returns the largest load of a stage or a link.
+inline double period_of(device_classes const& c, crossing_costs const& crossing, classed_cut const& p) {
+  double worst = 0;
+  auto const see = [&](std::size_t, double load) { worst = (std::max)(worst, load); };
+  each_load(c, crossing, p, see, see);
+  return worst;
+}
+
+/// Returns the time of one forward pass through all stages.
+inline double latency_of(device_classes const& c, crossing_costs const& crossing, classed_cut const& p) {
+  double sum = 0;
+  for (std::size_t s = 0; s < p.classes.size(); ++s) {
+    auto const& time = c.of[p.classes[s]].forward;
+    if (s > 0) sum += crossing.sent(c.link(p.classes[s - 1], p.classes[s]), p.cut[s]);
+    sum += time[p.cut[s + 1]] - time[p.cut[s]];
+  }
+  return sum;
+}
 
 /// Returns the times of a row on a device.
 inline class_costs costs_on(placement_row const& r, device_spec const& device) {
@@ -104,8 +141,8 @@ inline class_costs costs_on(placement_row const& r, device_spec const& device) {
   return made;
 }
 
-/// The class of each device: alike are devices of the same speed and memory, with the same links to all
-/// others.
+/// Devices sorted into classes. Two are alike if they have the same speeds and memory and the same links to
+/// all others.
 struct classified_devices {
   device_classes classes = {};
   std::vector<std::vector<std::uint32_t>> members = {};  ///< of each class: its devices, ascending
@@ -149,8 +186,8 @@ inline classified_devices classify(placement_row const& r, device_network const&
   return made;
 }
 
-/// Returns classes that are merged into groups, of which each is at least as good as all of its classes: with
-/// the less time for each unit, the more memory and the better links. O(classes² + classes · places).
+/// Merges the classes of each group into one that is at least as good as each of them: the least time for
+/// each unit, the most memory and the best links. O(classes² + classes · places).
 inline device_classes merged(device_classes const& c, std::vector<std::uint32_t> const& group_of) {
   auto const groups = (std::ranges::max)(group_of) + std::size_t{1};
   device_classes made;
@@ -192,10 +229,9 @@ inline device_classes merged(device_classes const& c, std::vector<std::uint32_t>
   return made;
 }
 
-/// A relaxation in which units may be split between devices: each class has a rate, and the first units of
-/// the row need at least `needed` of the rates of the devices that run them, for each unit of the period. By
-/// duality of linear programs it holds for any rates; where all units are of one kind, it is the sum of the
-/// speeds.
+/// The rates at which devices work, in a relaxation that splits units between them. Devices that finish the
+/// units before a place within a period have rates of at least `needed` / period together. If all units are
+/// of one kind, a rate is a speed; otherwise it holds by duality of linear programs.
 struct device_rates {
   std::vector<double> of = {};      ///< of a device of each class
   std::vector<double> needed = {};  ///< by the units before each place
@@ -231,8 +267,7 @@ struct device_rates {
   }
 };
 
-/// Returns how unlike two classes are: the factor between their times, plus that between their bandwidths to
-/// others.
+/// Returns a measure of how unlike two classes are: the factors between their times, memory and bandwidths.
 inline double unlikeness(device_classes const& c, std::size_t a, std::size_t b) {
   auto const ratio = [](double x, double y) {
     if (x == y) return 1.0;

@@ -61,27 +61,15 @@ class placement_costs {
       if (load > worst.first) worst = {load, what};
     };
     using kind = placement_bottleneck::kind;
-    for (std::size_t s = 0; s < p.devices.size(); ++s) {
-      auto const& time = on(p.devices[s]).passes;
-      see(time[p.cut[s + 1]] - time[p.cut[s]], {kind::device, p.devices[s]});
-      if (s == 0) continue;
-      auto const from = p.devices[s - 1], to = p.devices[s];
-      see(crossing_.occupied(link(from, to), link(to, from), p.cut[s]), {kind::link, from, to});
-    }
+    each_load(
+        alike_.classes, crossing_, classed(p),
+        [&](std::size_t s, double load) { see(load, {kind::device, p.devices[s]}); },
+        [&](std::size_t s, double load) { see(load, {kind::link, p.devices[s - 1], p.devices[s]}); });
     for (std::uint32_t u = 0; u < net_.uplinks.size(); ++u) see(uplink_load(u, p), {kind::uplink, u});
     return worst;
   }
 
-  /// Returns the time of one forward pass through all stages.
-  double latency(ordered_cut const& p) const {
-    double sum = 0;
-    for (std::size_t s = 0; s < p.devices.size(); ++s) {
-      auto const& time = on(p.devices[s]).forward;
-      if (s > 0) sum += crossing_.sent(link(p.devices[s - 1], p.devices[s]), p.cut[s]);
-      sum += time[p.cut[s + 1]] - time[p.cut[s]];
-    }
-    return sum;
-  }
+  double latency(ordered_cut const& p) const { return latency_of(alike_.classes, crossing_, classed(p)); }
 
   /// Returns the time of a step, at least that in which each uplink moves all of its messages.
   double step(ordered_cut const& p) const {
@@ -143,6 +131,12 @@ class placement_costs {
   }
 
  private:
+  classed_cut classed(ordered_cut const& p) const {
+    classed_cut made{p.cut, {}};
+    for (auto const d : p.devices) made.classes.push_back(class_of_[d]);
+    return made;
+  }
+
   static bool has_backward(placement_row const& row) {
     auto const has = [](std::vector<stage_cost> const& cost) {
       return !cost.empty() && cost.back().backward > 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -95,15 +94,13 @@ inline std::optional<row_cut> fastest_cut(placement_costs const& costs,
       if (s + 1 == k ? i == n : i < n)
         key[i] = forward[i] + behind[s + 1][i] +
                  (s + 1 == k ? 0 : costs.crossing().sent(costs.link(order[s], order[s + 1]), i));
-    std::deque<std::size_t> window;
-    for (auto begin = n; begin-- > 0;) {
-      while (!window.empty() && key[window.back()] >= key[begin + 1]) window.pop_back();
-      window.push_back(begin + 1);
-      while (!window.empty() && earliest[window.front()] > begin) window.pop_front();
-      if (window.empty() || key[window.front()] == never) continue;
-      behind[s][begin] = key[window.front()] - forward[begin];
-      end_of[s][begin] = static_cast<std::uint32_t>(window.front());
-    }
+    each_best_end(
+        earliest, [&](std::size_t i) { return key[i]; },
+        [&](std::size_t begin, std::size_t end) {
+          if (key[end] == never) return;
+          behind[s][begin] = key[end] - forward[begin];
+          end_of[s][begin] = static_cast<std::uint32_t>(end);
+        });
   }
   if (behind[0][0] == never) return std::nullopt;
   row_cut cut{0};
@@ -142,7 +139,7 @@ class placement_search {
       auto next = changed(here.devices);
       if (next == here.devices) continue;
       double const heat = 0.2 * (left_ / all) * (left_ / all);
-      auto const limit = here_value * (1 + heat * unit());
+      auto const limit = here_value * (1 + heat * random_.unit());
       auto p = best_of(next, limit);
       if (!p) continue;
       auto const v = value_below(*p, limit);
@@ -166,8 +163,6 @@ class placement_search {
     auto const v = costs_.value(p);
     return v < limit ? std::optional(v) : std::nullopt;
   }
-
-  double unit() { return static_cast<double>(random_.next() >> 11) * 0x1p-53; }
 
   /// Returns the best cut for an order. For the throughput, one below `limit` that is not much worse than the
   /// best.

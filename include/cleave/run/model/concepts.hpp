@@ -226,7 +226,7 @@ concept connecting_communicator =
     communicator<C, D> &&
     requires(C& c, std::span<region const> like, typename D::stream& s) { c.open_sums(like, s); };
 
-/// Where a communicator wants sums to be: anywhere, or in memory that the device has allocated for them.
+/// The memory in which a communicator takes sums: any, or only what the device has allocated for them.
 enum class sum_memory : std::uint8_t { any, own };
 
 /// A communicator that transfers memory better once it is registered.

@@ -11,7 +11,7 @@
 
 namespace cleave::inline v0_2 {
 
-/// What a device has computed for an optimiser step, in its memory. A stage multiplies its gradients by
+/// The norm of the gradients and the factor for them in an optimiser step, in device memory. A stage multiplies its gradients by
 /// `factor`. If `applied` is 0, a gradient is not finite, and the stage changes nothing.
 struct device_update {
   double factor = 0;

@@ -99,7 +99,7 @@ std::optional<std::string> find_replay_obstacle(rank_program const& p, S const& 
   }
 }
 
-/// Whether an update of parameters ends a step.
+/// The end of a step: a plain one, or an update of parameters.
 enum class step_ending : std::uint8_t { plain, update };
 
 /// Issues the steps of a program, or replays them. The first step of each kind is issued, the second is

@@ -159,8 +159,7 @@ class noise {
     if (most_ == 0) return 1;
     splitmix place(seed_ ^ (std::uint64_t{subject} << 32 | index(m)));
     splitmix mixed(place.next() + static_cast<std::uint64_t>(what));
-    double const unit = static_cast<double>(mixed.next() >> 11) * 0x1p-53;  // in [0, 1)
-    return 1 + most_ * (2 * unit - 1);
+    return 1 + most_ * (2 * mixed.unit() - 1);
   }
 
  private:

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "cleave/core/language.hpp"
+#include "cleave/core/joined_threads.hpp"
 
 namespace cleave::inline v0_2::detail {
 
@@ -37,17 +37,6 @@ class thread_team {
   }
 
  private:
-  /// Waits for its threads at its end. Not std::jthread, which LLVM's library has only from version 20.
-  struct joined_threads {
-    std::vector<std::thread> list{};
-    joined_threads() = default;
-    joined_threads(joined_threads const&) = delete;
-    joined_threads& operator=(joined_threads const&) = delete;
-    ~joined_threads() {
-      for (auto& t : list) t.join();
-    }
-  };
-
   using act = void (*)(void const* work, std::size_t piece, std::size_t thread);
 
   void run(std::size_t pieces, void const* work, act of) const {

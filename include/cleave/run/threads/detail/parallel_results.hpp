@@ -11,20 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "cleave/core/language.hpp"
+#include "cleave/core/joined_threads.hpp"
 
 namespace cleave::inline v0_2::detail {
-
-/// Waits for its threads at its end. Not std::jthread, which LLVM's library has only from version 20.
-struct joined_threads {
-  std::vector<std::thread> list{};
-  joined_threads() = default;
-  joined_threads(joined_threads const&) = delete;
-  joined_threads& operator=(joined_threads const&) = delete;
-  ~joined_threads() {
-    for (auto& t : list) t.join();
-  }
-};
 
 /// Returns `f(0)` to `f(count - 1)`, called on several threads if there are many. If calls throw, throws what
 /// the first of them threw.
