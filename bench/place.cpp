@@ -128,7 +128,7 @@ struct peers {
   std::vector<std::pair<std::string, std::vector<cleave::stage_on_device>>> all;
 
   peers(cleave::placement_row const& row, cleave::device_network const& net) {
-    auto const k = std::min(net.devices.size(), row.row.units());
+    auto const k = std::min(net.devices.size(), row.units.units());
     std::vector<std::uint32_t> listed(k), by_memory(net.devices.size());
     std::iota(listed.begin(), listed.end(), 0u);
     std::iota(by_memory.begin(), by_memory.end(), 0u);
@@ -138,10 +138,10 @@ struct peers {
     });
     by_memory.resize(k);
     std::vector<double> counts, memory, weights;
-    for (std::size_t i = 0; i <= row.row.units(); ++i) counts.push_back(static_cast<double>(i));
+    for (std::size_t i = 0; i <= row.units.units(); ++i) counts.push_back(static_cast<double>(i));
     for (auto const d : by_memory) memory.push_back(static_cast<double>(net.devices[d].memory));
-    for (std::size_t i = 0; i < row.row.units(); ++i)
-      weights.push_back(row.row.cost[i + 1].forward - row.row.cost[i].forward);
+    for (std::size_t i = 0; i < row.units.units(); ++i)
+      weights.push_back(row.units.cost[i + 1].forward - row.units.cost[i].forward);
     all.emplace_back("equal layers", slices_at(counts, listed, std::vector<double>(k, 1.0)));
     all.emplace_back("by memory (exo)", slices_at(counts, by_memory, memory));
     std::vector<cleave::stage_on_device> blocks;
@@ -181,7 +181,7 @@ void compare(std::string const& model, cleave::snapshot_arrays const& graph, nam
       }
     });
     std::printf(as_csv ? "%s,%s,%zu,%s" : "| %s | %s | %zu | %s", model.c_str(), n.name.c_str(),
-                row.row.units(), names[static_cast<int>(goal)]);
+                row.units.units(), names[static_cast<int>(goal)]);
     auto const cell = [&](std::string const& text) { std::printf(as_csv ? ",%s" : " | %s", text.c_str()); };
     auto const number = [&](char const* form, double x) {
       char text[32];

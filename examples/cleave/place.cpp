@@ -258,7 +258,7 @@ int place(std::span<std::string const> words) {
   progress const doing;
   auto const row = is_graph ? row_of_graph(path, task) : row_of_model(path, task, types, doing);
   set_unit(net, row.second);
-  doing("placing " + plural(row.row.row.units(), "unit") + " on " + plural(net.devices.size(), "device"));
+  doing("placing " + plural(row.row.units.units(), "unit") + " on " + plural(net.devices.size(), "device"));
   auto const placed = place_row(row, net, task.options);
   placement_output const shown(row, net, placed);
   std::vector<cleave::placement_gain> gains;

@@ -16,14 +16,14 @@ bool has(std::string const& text, std::string const& part) { return text.find(pa
 
 placement_row row_of(std::size_t units, std::uint64_t crossing) {
   placement_row made;
-  made.row.cost.push_back({.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0});
+  made.units.cost.push_back({.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0});
   for (std::size_t i = 0; i < units; ++i) {
-    auto next = made.row.cost.back();
+    auto next = made.units.cost.back();
     next.forward += 1;
     next.backward += 2;
-    made.row.cost.push_back(next);
+    made.units.cost.push_back(next);
   }
-  made.row.crossing.assign(units + 1, {crossing, crossing});
+  made.units.crossing.assign(units + 1, {crossing, crossing});
   return made;
 }
 

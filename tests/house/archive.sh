@@ -8,7 +8,7 @@ tar -xzf "$1" -C "$folder"
 cd "$folder"/cleave-*
 [ ! -e .git ] && [ -f LICENSE ]
 
-# Whoever calls git has gone wrong.
+# This git fails, so that nothing can need one.
 mkdir "$folder/bin"
 printf '#!/bin/sh\necho "git is called with: $*" >> "%s/called"\nexit 1\n' "$folder" > "$folder/bin/git"
 chmod +x "$folder/bin/git"

@@ -22,7 +22,7 @@ double unit(splitmix& random) { return static_cast<double>(random.below(1000) + 
 /// A row of units with random costs, of up to two kinds, and random bytes.
 placement_row random_row(splitmix& random, std::size_t units) {
   placement_row made;
-  auto& row = made.row;
+  auto& row = made.units;
   stage_cost const zero{.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0};
   row.cost.assign(1, zero);
   row.bytes.assign(1, {0, 0, 0});
@@ -94,7 +94,8 @@ bool fits(device_placement const& p, device_network const& net) {
 /// The least value of all placements that fit; infinite if there is none.
 double least_value(placement_row const& row, device_network const& net, placement_options const& o) {
   auto least = std::numeric_limits<double>::infinity();
-  each_placement(static_cast<std::uint32_t>(row.row.units()), static_cast<std::uint32_t>(net.devices.size()),
+  each_placement(static_cast<std::uint32_t>(row.units.units()),
+                 static_cast<std::uint32_t>(net.devices.size()),
                  [&](std::vector<stage_on_device> const& stages) {
                    auto const p = time_placement(row, net, stages, o);
                    if (fits(p, net)) least = std::min(least, p.value());
@@ -171,13 +172,13 @@ TEST_CASE(
 
 TEST_CASE("place: leaves out a device that would slow the others down") {
   placement_row row;
-  row.row.cost.assign(1, {.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0});
+  row.units.cost.assign(1, {.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0});
   for (int i = 1; i <= 6; ++i) {
-    auto next = row.row.cost.back();
+    auto next = row.units.cost.back();
     next.forward += 1;
-    row.row.cost.push_back(next);
+    row.units.cost.push_back(next);
   }
-  row.row.crossing.assign(7, {.activation = 10});
+  row.units.crossing.assign(7, {.activation = 10});
   device_network net{.devices = {{.name = "fast"}, {.name = "other"}, {.name = "slow", .speed = 0.1}}};
   net.links = {{.latency = 0, .bandwidth = 10}};
   auto const p = place(row, net);

@@ -14,15 +14,15 @@ namespace {
 /// A row of units of cost 1, with the same number of bytes across each place.
 placement_row row_of_ones(std::size_t units, std::uint64_t crossing) {
   placement_row made;
-  made.row.cost.push_back({.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0});
-  made.row.resident.push_back(0);
+  made.units.cost.push_back({.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0});
+  made.units.resident.push_back(0);
   for (std::size_t i = 0; i < units; ++i) {
-    auto next = made.row.cost.back();
+    auto next = made.units.cost.back();
     next.forward += 1;
-    made.row.cost.push_back(next);
-    made.row.resident.push_back(made.row.resident.back() + 10);
+    made.units.cost.push_back(next);
+    made.units.resident.push_back(made.units.resident.back() + 10);
   }
-  made.row.crossing.assign(units + 1, {.activation = crossing});
+  made.units.crossing.assign(units + 1, {.activation = crossing});
   return made;
 }
 

@@ -50,7 +50,7 @@ TEST_CASE("placement_row_of: sums and crossings are what counting each place ane
     auto const nodes = static_cast<std::uint32_t>(1 + random.below(9));
     auto const g = random_arrays(random, nodes);
     auto const made = detail::row_of_arrays(g, {.backward = 2, .state_copies = 3});
-    auto const& row = made.row;
+    auto const& row = made.units;
     REQUIRE(row.cost.size() == made.first_node.size());
     CHECK(made.first_node.front() == 0);
     CHECK(made.first_node.back() == nodes);
@@ -97,7 +97,7 @@ TEST_CASE("placement_row_of: costs of a kind are sums of their own, and bad opti
   CHECK(made.kinds[0].kind == "a");
   CHECK(made.kinds[0].cost.back().forward == g.weight[0] + g.weight[2]);
   CHECK(made.kinds[1].cost.back().forward == g.weight[3]);
-  CHECK(made.row.cost.back().forward == g.weight[1]);
+  CHECK(made.units.cost.back().forward == g.weight[1]);
   CHECK_THROWS_WITH(detail::row_of_arrays(g, {.kind = {"a"}}),
                     "place: `kind` has 1 entries, but the graph has 4 nodes");
   CHECK_THROWS_WITH(detail::row_of_arrays(g, {.backward = -1}),

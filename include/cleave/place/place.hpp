@@ -237,10 +237,10 @@ class placer {
 /// Checks all that is given to `place` and `time_placement`.
 inline void require_placeable(placement_row const& row, device_network const& net,
                               placement_options const& o) {
-  if (auto const f = find_unit_row_fault(row.row)) throw unit_row_error(*f);
+  if (auto const f = find_unit_row_fault(row.units)) throw unit_row_error(*f);
   for (auto const& k : row.kinds) {
     unit_row const alone{.cost = k.cost};
-    if (k.cost.size() != row.row.cost.size())
+    if (k.cost.size() != row.units.cost.size())
       throw unit_row_error("kind '" + k.kind + "'", {unit_row_fault::kind::length, k.cost.size()});
     if (auto const f = find_unit_row_fault(alone)) throw unit_row_error("kind '" + k.kind + "'", *f);
   }
@@ -300,7 +300,7 @@ inline device_placement time_placement(placement_row const& row, device_network 
     if (s.device >= net.devices.size() || is_used[s.device])
       throw error("place: " + which + " has device #" + std::to_string(s.device) + ", which " +
                   (s.device < net.devices.size() ? "has a stage already" : "does not exist"));
-    if (s.begin != p.cut.back() || s.end <= s.begin || s.end > row.row.units())
+    if (s.begin != p.cut.back() || s.end <= s.begin || s.end > row.units.units())
       throw error("place: " + which + " has units " + std::to_string(s.begin) + " to " +
                   std::to_string(s.end) + ": it must begin at " + std::to_string(p.cut.back()) +
                   " and end behind that");
@@ -308,9 +308,9 @@ inline device_placement time_placement(placement_row const& row, device_network 
     p.devices.push_back(s.device);
     p.cut.push_back(s.end);
   }
-  if (p.cut.back() != row.row.units())
+  if (p.cut.back() != row.units.units())
     throw error("place: the stages end at unit " + std::to_string(p.cut.back()) + " of " +
-                std::to_string(row.row.units()));
+                std::to_string(row.units.units()));
   return detail::placement_costs(row, net, o).result(p, 0);
 }
 

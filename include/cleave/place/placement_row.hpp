@@ -25,11 +25,11 @@ struct cost_of_kind {
   std::vector<stage_cost> cost = {};  ///< prefix sums, as those of `unit_row`
 };
 
-/// A row of units that is to be cut into stages for devices. A device runs `row.cost` at its speed, and the
-/// cost of each kind at its speed for that kind. `row.crossing` has the bytes of all values that are made
+/// A row of units that is to be cut into stages for devices. A device runs `units.cost` at its speed, and the
+/// cost of each kind at its speed for that kind. `units.crossing` has the bytes of all values that are made
 /// before a place and read after it: each stage passes them on to the next.
 struct placement_row {
-  unit_row row = {};
+  unit_row units = {};
   std::vector<cost_of_kind> kinds = {};
   std::vector<std::uint32_t> first_node =
       {};  ///< of a graph: the position of the first node behind each place
@@ -89,7 +89,7 @@ placement_row row_of_arrays(basic_snapshot_arrays<Index> const& g, placement_row
   };
 
   placement_row made;
-  auto& row = made.row;
+  auto& row = made.units;
   row.cost.assign(n + 1, {.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0});
   row.bytes.assign(n + 1, {.saved = 0, .saved_for_weights = 0, .input = 0});
   row.resident.assign(n + 1, 0);

@@ -127,7 +127,7 @@ inline double latency_of(device_classes const& c, crossing_costs const& crossing
 /// Returns the times of a row on a device.
 inline class_costs costs_on(placement_row const& r, device_spec const& device) {
   class_costs made{.memory = device.memory};
-  auto const places = r.row.cost.size();
+  auto const places = r.units.cost.size();
   made.forward.resize(places);
   made.passes.resize(places);
   auto const add = [&](std::vector<stage_cost> const& cost, double speed) {
@@ -136,7 +136,7 @@ inline class_costs costs_on(placement_row const& r, device_spec const& device) {
       made.passes[i] += (cost[i].forward + cost[i].backward) / speed;
     }
   };
-  add(r.row.cost, device.speed);
+  add(r.units.cost, device.speed);
   for (auto const& k : r.kinds) add(k.cost, device.speed_for(k.kind));
   return made;
 }

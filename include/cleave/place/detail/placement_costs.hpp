@@ -32,15 +32,15 @@ class placement_costs {
         options_(o),
         schedule_(o.schedule.value_or(has_backward(row) ? schedule_family::one_f_one_b
                                                         : schedule_family::forward_only)),
-        memory_(row.row, schedule_, o.microbatches),
-        crossing_(row.row),
+        memory_(row.units, schedule_, o.microbatches),
+        crossing_(row.units),
         alike_(classify(row, net)),
         class_of_(net.devices.size()) {
     for (std::uint32_t c = 0; c < alike_.members.size(); ++c)
       for (auto const d : alike_.members[c]) class_of_[d] = c;
   }
 
-  std::size_t units() const { return row_.row.units(); }
+  std::size_t units() const { return row_.units.units(); }
   std::size_t devices() const { return net_.devices.size(); }
   placement_options const& options() const { return options_; }
   schedule_family schedule() const { return schedule_; }
@@ -141,7 +141,7 @@ class placement_costs {
     auto const has = [](std::vector<stage_cost> const& cost) {
       return !cost.empty() && cost.back().backward > 0;
     };
-    return has(row.row.cost) || std::ranges::any_of(row.kinds, [&](auto const& k) { return has(k.cost); });
+    return has(row.units.cost) || std::ranges::any_of(row.kinds, [&](auto const& k) { return has(k.cost); });
   }
 
   /// Returns the stages alone.
