@@ -37,12 +37,24 @@ class place_set {
   void insert_common(place_set const& a, place_set const& b) {
     for (std::size_t w = 0; w < words_.size(); ++w) words_[w] |= a.words_[w] & b.words_[w];
   }
-  /// Calls `f` with each place, ascending.
+  /// Calls `f(first, last)` for each run of neighbouring places that are here and not in `others`, ascending.
   template <class F>
-  void each(F f) const {
-    for (std::size_t w = 0; w < words_.size(); ++w)
-      for (auto word = words_[w]; word != 0; word &= word - 1)
-        f(w * 64 + static_cast<std::size_t>(std::countr_zero(word)));
+  void each_run_without(place_set const& others, F f) const {
+    constexpr auto none = ~std::size_t{0};
+    auto first = none;  // of the run that is open
+    for (std::size_t w = 0; w < words_.size(); ++w) {
+      auto const word = words_[w] & ~others.words_[w];
+      for (int bit = 0; bit < 64;) {
+        auto const rest = word >> bit;
+        auto const same = first == none ? std::countr_zero(rest) : std::countr_one(rest);
+        if (bit + same >= 64) break;  // an open run goes on in the next word
+        bit += same;
+        auto const at = w * 64 + static_cast<std::size_t>(bit);
+        if (first != none) f(first, at - 1);
+        first = first == none ? at : none;
+      }
+    }
+    if (first != none) f(first, words_.size() * 64 - 1);
   }
 
  private:
@@ -72,16 +84,25 @@ inline std::vector<std::uint32_t> earliest_begins(class_costs const& c, stage_me
   return begin;
 }
 
-/// Inserts into `reached` the places up to `last` from which a stage can begin that ends at one of `ends`.
-inline void insert_begins(place_set& reached, place_set const& ends,
-                          std::vector<std::uint32_t> const& earliest, std::size_t last) {
-  std::size_t done = 0;
-  ends.each([&](std::size_t end) {
-    auto const begin = (std::max)(std::size_t{earliest[end]}, done);
-    if (begin < end && begin <= last) reached.insert(begin, (std::min)(end, last + 1));
-    done = (std::max)(done, end);
-  });
-}
+/// The stages that a limit allows a device of one class.
+struct allowed_stages {
+  std::vector<std::uint32_t> earliest = {};  ///< of each end, as from `earliest_begins`
+  place_set no_ends = {};                    ///< the places where no stage can end
+
+  explicit allowed_stages(std::vector<std::uint32_t> begins)
+      : earliest(std::move(begins)), no_ends(earliest.size()) {
+    for (std::size_t i = 0; i < earliest.size(); ++i)
+      if (earliest[i] == i) no_ends.insert(i);
+  }
+
+  /// Inserts into `reached` the places up to `last` from which a stage can begin that ends at one of `ends`.
+  /// Stages that end at neighbouring places begin in one run of places.
+  void insert_begins(place_set& reached, place_set const& ends, std::size_t last) const {
+    ends.each_run_without(no_ends, [&](std::size_t first_end, std::size_t last_end) {
+      if (earliest[first_end] <= last) reached.insert(earliest[first_end], (std::min)(last_end, last + 1));
+    });
+  }
+};
 
 /// Calls `f(begin, end)` for each place where a stage can begin, from the last to the first, with the end of
 /// least `key(end)` that it can have. A minimum over a sliding window. O(places).
@@ -155,7 +176,7 @@ class class_table {
         if (!is_set(to)) to = place_set(places());
         auto const last =
             limit.period < unlimited ? rates_.reach(rate_left_[s + stride_[c]], limit.period) : n;
-        insert_begins(to, ends, earliest(c, used_[s]), last);
+        allowed(c, used_[s]).insert_begins(to, ends, last);
         if (to.empty()) to = {};
       }
     }
@@ -206,17 +227,17 @@ class class_table {
     auto const& set = reached_[s * classes_.size() + f];
     return is_set(set) && set.contains(place);
   }
-  std::vector<std::uint32_t> const& earliest(std::size_t c, std::uint64_t behind) const {
-    return earliest_[c][static_cast<std::size_t>((std::min)(behind, depths_[c] - 1))];
+  allowed_stages const& allowed(std::size_t c, std::uint64_t behind) const {
+    return allowed_[c][static_cast<std::size_t>((std::min)(behind, depths_[c] - 1))];
   }
 
   /// Tabulates what a limit allows each class and each link.
   void prepare(period_limit limit) {
     auto const k = classes_.size();
-    earliest_.assign(k, {});
+    allowed_.assign(k, {});
     for (std::size_t c = 0; c < k; ++c)
       for (std::uint64_t behind = 0; behind < depths_[c]; ++behind)
-        earliest_[c].push_back(earliest_begins(classes_.of[c], memory_, limit, behind));
+        allowed_[c].emplace_back(earliest_begins(classes_.of[c], memory_, limit, behind));
     open_.assign(k * k, place_set(places()));
     for (std::size_t from = 0; from < k; ++from)
       for (std::size_t to = 0; to < k; ++to)
@@ -234,7 +255,7 @@ class class_table {
       found.classes.push_back(static_cast<std::uint32_t>(c));
       s -= stride_[c];
       if (s == 0) break;
-      auto const& begins = earliest(c, used_[s]);
+      auto const& begins = allowed(c, used_[s]).earliest;
       auto const end_in = [&](std::size_t f) {
         for (auto end = place + 1; end + 1 < places(); ++end) {
           if (begins[end] > place) break;
@@ -278,7 +299,7 @@ class class_table {
                     std::uint64_t behind) const {
     auto const& forward = classes_.of[c].forward;
     auto const key = [&](std::size_t i) { return after[i] + forward[i]; };
-    each_best_end(earliest(c, behind), key, [&](std::size_t begin, std::size_t end) {
+    each_best_end(allowed(c, behind).earliest, key, [&](std::size_t begin, std::size_t end) {
       to[begin] = (std::min)(to[begin], key(end) - forward[begin]);
     });
   }
@@ -291,7 +312,7 @@ class class_table {
       found.classes.push_back(static_cast<std::uint32_t>(c));
       s -= stride_[c];
       auto const& forward = classes_.of[c].forward;
-      auto const& begins = earliest(c, used_[s]);
+      auto const& begins = allowed(c, used_[s]).earliest;
       if (s == 0) break;
       auto best = never;
       std::size_t end = 0, next = 0;
@@ -322,7 +343,7 @@ class class_table {
   std::vector<std::uint32_t> used_;    // by state: devices in use
   std::vector<double> rate_left_;      // by state: the rates of all other devices together
   std::vector<std::uint64_t> depths_;  // per class: counts of stages behind that differ in memory
-  std::vector<std::vector<std::vector<std::uint32_t>>> earliest_;
+  std::vector<std::vector<allowed_stages>> allowed_;
   std::vector<place_set> open_, reached_;
   std::vector<std::vector<double>> time_;
 };
