@@ -13,14 +13,18 @@
 //   stages              [{device, begin, end, first, last, forward, backward, memory, sends}]: nodes by position and
 //                       name, bytes of activations sent to the next stage
 //   unused              names of devices
+//   rehearsed           with --rehearse: the measured step, in `unit`
 //   gains               with --gains: [{what, value, saved}]
 #include <array>
+#include <chrono>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/draw/placement_page.hpp>
 #include <cleave/formats/device_file.hpp>
 #include <cleave/formats/units.hpp>
 #include <cleave/place.hpp>
+#include <cleave/run/rehearsal/rehearse.hpp>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -48,6 +52,7 @@ struct place_task {
   cleave::placement_options options;
   cleave::placement_row_options row;
   bool as_json = false, gains = false;
+  double rehearsal = 0;  ///< seconds of the rehearsed step; 0: none
   output_file report;
 };
 
@@ -83,6 +88,11 @@ void add_options(command& c, place_task& task) {
                        }});
   c.options.push_back(flag(
       "--gains", "list what 10 % more of each device and link would save, and one more device", task.gains));
+  c.options.push_back({"", "--rehearse", "SECONDS", "a number from 0.1 to 3600",
+                       "run a step on threads that sleep as long as the devices would compute, with\n" +
+                           std::string(30, ' ') +
+                           "links as slow; its times are scaled so that it takes about SECONDS",
+                       [&](auto text) { return read_number(text, task.rehearsal, 0.1, 3600.0); }});
   c.options.push_back(number_option("", "--effort", "N", "steps of the search; more take longer (30000000)",
                                     task.options.effort, 1'000, 1'000'000'000'000));
   c.options.push_back(number_option("", "--seed", "N", "seed of the random choices (1)", task.options.seed, 0,
@@ -217,6 +227,16 @@ class placement_output {
   cleave::device_placement const& p_;
 };
 
+/// Runs a step of a placement on threads, in about the given seconds. Returns its time in the unit of the
+/// row.
+double rehearsed_step(cleave::device_placement const& p, cleave::device_network const& net, double seconds,
+                      progress const& doing) {
+  if (!(p.step > 0)) throw usage_error("--rehearse: the step takes no time, so that there is nothing to run");
+  doing("rehearsing a step for about " + cleave::amount_text(seconds, "s"));
+  std::chrono::duration<double> const unit(seconds / p.step);
+  return cleave::rehearse(cleave::schedule_of(p), cleave::simulate_options_of(p, net), unit).times.makespan;
+}
+
 void add_gains(fact_sheet& told, std::vector<cleave::placement_gain> const& gains,
                placement_output const& shown) {
   told.json().key("gains").open_array();
@@ -261,6 +281,8 @@ int place(std::span<std::string const> words) {
   doing("placing " + plural(row.row.units.units(), "unit") + " on " + plural(net.devices.size(), "device"));
   auto const placed = place_row(row, net, task.options);
   placement_output const shown(row, net, placed);
+  double rehearsed = 0;
+  if (task.rehearsal > 0) rehearsed = rehearsed_step(placed, net, task.rehearsal, doing);
   std::vector<cleave::placement_gain> gains;
   if (task.gains || !task.report.empty()) {
     doing("looking for what would help");
@@ -280,6 +302,13 @@ int place(std::span<std::string const> words) {
   fact_sheet told(path, {{"node", row.nodes.size()}, {"stage", placed.stages.size()}});
   shown.add_to(told);
   shown.add_to(told.json());
+  if (task.rehearsal > 0) {
+    auto const more = 100 * (rehearsed / placed.step - 1);
+    told.line("rehearsed", "the step took " + shown.time(rehearsed) + ", " +
+                               cleave::short_text(std::abs(more)) + " % " + (more < 0 ? "less" : "more") +
+                               " than predicted");
+    told.json().member("rehearsed", shown.scaled(rehearsed));
+  }
   if (task.gains) add_gains(told, gains, shown);
   told.written(task.report);
   told.print_as(task.as_json);

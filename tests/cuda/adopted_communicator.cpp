@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <latch>
 #include <string>
 #include <vector>
 
@@ -54,10 +55,10 @@ struct chain_of_two {
       order, model.t, linear_layouts(model.t, model.rows), {.delivery = {.delivery = delivery::one_queue}}};
 };
 
-cleave::cuda::pipeline_options quick() {
+cleave::cuda::pipeline_options patient() {
   cleave::cuda::pipeline_options o;
   o.run.watchdog.limit = 20s;
-  o.messages = {.connect_within = 1s, .abort_within = 200ms, .finish_within = 200ms};
+  o.messages = {.connect_within = 20s, .abort_within = 5s, .finish_within = 200ms};
   o.device.drain_within = 500ms;
   return o;
 }
@@ -108,10 +109,12 @@ TEST_CASE("cuda::adopted_communicator: after a failure it is aborted only if the
     fake_cuda fake(fake_gpus(2));
     ncclUniqueId id;
     CHECK(ncclGetUniqueId(&id) == ncclSuccess);
+    std::latch connected(
+        2);  // a rank that fails while another one still splits would leave it without a communicator
     auto const thrown = on_ranks(2, [&](process_start const& s) {
       auto const rank = static_cast<int>(index(s.rank));
       callers_own own(id, rank, 2, rank);
-      auto o = quick();
+      auto o = patient();
       o.communicator = {.handle = own.communicator, .on_failure = then};
       auto const suffer = [&](stage_pass const&) {
         if (rank == 1) throw error("a stage fails");
@@ -121,6 +124,7 @@ TEST_CASE("cuda::adopted_communicator: after a failure it is aborted only if the
             chain.plan,
             [&](cleave::cuda::device& d) { return linear_engines(chain.model, suffer)(s.rank, d); }, o, s);
         cuda_step const step(run.own_device(), chain.model.values());
+        connected.arrive_and_wait();
         run.run_step(step.values());
       } catch (std::exception const&) {
         if (then == adopted::on_failure::left) CHECK(ncclCommAbort(own.communicator) == ncclSuccess);

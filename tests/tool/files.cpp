@@ -117,10 +117,9 @@ std::set<std::pair<std::string, std::string>> const inputs = {
 
 /// What --help calls values that are no files.
 std::set<std::string> const no_files = {
-    "N",    "K,...",    "X",           "X[,X...]", "R",     "S",       "SIZE",   "SIZE[,SIZE...]",
-    "TIME", "SHARE",    "0|1",         "WHAT",     "HOW",   "RULE",    "POLICY", "NAME=N",
-    "NAME", "NAME,...", "VALUE=SHAPE", "PRESET",   "SIZES", "LENGTHS", "RATE",   "FRAMEWORK",
-    "PATH", "GOAL"};
+    "N",           "K,...",  "X",     "X[,X...]", "R",    "S",         "SIZE",   "SIZE[,SIZE...]", "TIME",
+    "SHARE",       "0|1",    "WHAT",  "HOW",      "RULE", "POLICY",    "NAME=N", "NAME",           "NAME,...",
+    "VALUE=SHAPE", "PRESET", "SIZES", "LENGTHS",  "RATE", "FRAMEWORK", "PATH",   "GOAL",           "SECONDS"};
 
 /// A folder with a small file of each kind.
 class workplace {

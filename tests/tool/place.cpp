@@ -70,6 +70,18 @@ TEST_CASE("cleave place --json: has the numbers of each goal") {
   CHECK(placed("step").at("step") <= throughput.at("step"));
 }
 
+TEST_CASE("cleave place --rehearse: runs a step on threads, which takes no less than predicted") {
+  workplace const w;
+  auto const r = run_tool({"place", w.at("chain.json"), "--devices", w.at("devices.json"), "-m", "3",
+                           "--rehearse", "0.3", "--json"});
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == 0);
+  auto const told = nlohmann::json::parse(r.said);
+  CHECK(told.at("step") == 13.5);  // three microbatches of 3 s, a link of 1.5 s, and 3 s on the second device
+  CHECK(told.at("rehearsed") >= 0.999 * 13.5);
+  CHECK(told.at("rehearsed") < 1'000);
+}
+
 TEST_CASE("cleave place: reads the output of nvidia-smi, from standard input too, and writes a page") {
   workplace const w;
   std::ofstream(w.at("topology")) << "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-7\nGPU1\tNV4\t X \t0-7\n";

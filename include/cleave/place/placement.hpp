@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/error.hpp"
+#include "cleave/core/ids.hpp"
 #include "cleave/core/printable.hpp"
 #include "cleave/place/device_network.hpp"
 #include "cleave/schedule/families/generate.hpp"
@@ -96,8 +99,7 @@ inline cleave::schedule schedule_of(device_placement const& p) {
                                     .microbatches = p.microbatches});
 }
 
-/// Returns the costs, links and bytes of the stages of a placement, for `simulate`. Uplinks are not among
-/// them.
+/// Returns the costs, links, uplinks and bytes of the stages of a placement, for `simulate`.
 inline simulate_options simulate_options_of(device_placement const& p, device_network const& net) {
   simulate_options o;
   for (auto const& from : p.stages) {
@@ -105,6 +107,13 @@ inline simulate_options simulate_options_of(device_placement const& p, device_ne
     for (auto const& to : p.stages)
       o.links.push_back(&from == &to ? rank_link{} : net.link(from.device, to.device));
     if (o.costs.size() < p.stages.size()) o.bytes.push_back(from.sent);
+  }
+  for (auto const& group : net.uplinks) {
+    rank_uplink made{.bandwidth = group.bandwidth};
+    for (std::uint32_t r = 0; r < p.stages.size(); ++r)
+      if (std::ranges::find(group.devices, p.stages[r].device) != group.devices.end())
+        made.ranks.push_back(rank_id{r});
+    o.uplinks.push_back(std::move(made));
   }
   return o;
 }

@@ -71,14 +71,11 @@ class placement_costs {
 
   double latency(ordered_cut const& p) const { return latency_of(alike_.classes, crossing_, classed(p)); }
 
-  /// Returns the time of a step, at least that in which each uplink moves all of its messages.
+  /// Returns the simulated time of a step.
   double step(ordered_cut const& p) const {
     auto const placed = placed_by(p);
     if (made_.ranks.size() != placed.stages.size()) made_ = schedule_of(placed);
-    auto time = simulate(made_, simulate_options_of(placed, net_)).makespan;
-    for (std::uint32_t u = 0; u < net_.uplinks.size(); ++u)
-      time = (std::max)(time, options_.microbatches * uplink_load(u, p));
-    return time;
+    return simulate(made_, simulate_options_of(placed, net_)).makespan;
   }
 
   /// Returns a lower bound on the time of a step: a stage works for all microbatches, after one forward pass

@@ -585,7 +585,7 @@ namespace cleave::inline v0_2 {
 inline schedule lower(schedule const& s, lower_options const& options = {}) {
   if (auto fault = detail::find_lower_option_fault(options, s.ranks.size()))
     throw detail::lower_option_error(*fault);
-  detail::require_nominal_times(options.times, s.place.stages());
+  detail::require_nominal_times(options.times, s.place);
   detail::require_schedule(s, {.passes = passes_of(s)});
   auto lowered = detail::reduce_gradients(detail::unshard_stages(s, options), options.reductions);
   lowered = options.messages == message_order::timed ? send_in_time(lowered, options.times)

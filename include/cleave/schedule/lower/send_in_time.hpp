@@ -204,17 +204,21 @@ class timed_sender {
     double at = 0;
     if (a.kind == forward) {
       for (auto const feeder : neighbours.before(s))
-        at = (std::max)(at, ends_[numbers_.pass(feeder, a.microbatch)].forward + base_latency(feeder, s));
+        at = (std::max)(at, ends_[numbers_.pass(feeder, a.microbatch)].forward + latency(feeder, s));
       return at;
     }
     at = ends_[numbers_.pass(s, a.microbatch)].forward;
     for (auto const reader : neighbours.after(s))
-      at = (std::max)(at, ends_[numbers_.pass(reader, a.microbatch)].gradient + base_latency(reader, s));
+      at = (std::max)(at, ends_[numbers_.pass(reader, a.microbatch)].gradient + latency(reader, s));
     return at;
   }
 
-  double base_latency(std::uint32_t from, std::uint32_t to) const {
-    return place_.rank_of[from] == place_.rank_of[to] ? 0 : times_.base_latency;
+  /// Returns the time of a message between two stages.
+  double latency(std::uint32_t from, std::uint32_t to) const {
+    auto const sender = place_.rank_of[from], receiver = place_.rank_of[to];
+    if (sender == receiver) return 0;
+    auto const pair = std::size_t{index(sender)} * place_.ranks + index(receiver);
+    return times_.base_latency + one_or_each(times_.latencies).of(pair);
   }
   /// Returns the time for which the rank is busy. Other actions run concurrently with passes.
   double cost_of(action const& a) const {
@@ -261,7 +265,7 @@ namespace cleave::inline v0_2 {
 /// \throws invalid_action_error, nominal_time_error, stuck_error, schedule_count_error
 inline schedule send_in_time(schedule const& s, nominal_times const& times = {}) {
   detail::require_valid_actions(s);
-  detail::require_nominal_times(times, s.place.stages());
+  detail::require_nominal_times(times, s.place);
   require_counts(1, (std::max)(s.place.stages(), 1u), (std::max)(s.microbatches, 1u));
   return detail::timed_sender(s, times).take();
 }

@@ -281,7 +281,7 @@ namespace cleave::inline v0_2 {
 /// \throws slot_shortage_error if a pass needs more slots than its rank has
 /// \throws stuck_error if a compound cannot be split in this way
 inline schedule send_into_slots(schedule const& s, send_into_slots_options const& options = {}) {
-  detail::require_nominal_times(options.times, s.place.stages());
+  detail::require_nominal_times(options.times, s.place);
   expects(detail::one_or_each(options.slots.activations).covers(s.ranks.size()) &&
               detail::one_or_each(options.slots.gradients).covers(s.ranks.size()),
           "send_into_slots: slots need one entry for each rank, one for all, or none");

@@ -49,13 +49,21 @@ class list_runner {
   /// ended.
   template <class F>
   bool run(F go_on) {
+    return run(go_on, [] { return false; });
+  }
+  /// Does the same, and calls `go_on_idle()` whenever no list can continue. That causes the next event and
+  /// returns true, or returns false if there is none.
+  template <class F, class Idle>
+  bool run(F go_on, Idle go_on_idle) {
     for (auto l = lists(); l-- > 0;) awake_.push_back(l);
-    while (!awake_.empty()) {
-      auto const l = awake_.back();
-      awake_.pop_back();
-      while (!is_finished(l) && go_on(l)) {
+    do {
+      while (!awake_.empty()) {
+        auto const l = awake_.back();
+        awake_.pop_back();
+        while (!is_finished(l) && go_on(l)) {
+        }
       }
-    }
+    } while (go_on_idle());
     for (std::uint32_t l = 0; l < lists(); ++l)
       if (!is_finished(l)) return false;
     return true;

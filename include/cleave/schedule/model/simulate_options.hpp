@@ -43,6 +43,15 @@ struct rank_link {
   bool operator==(rank_link const&) const = default;
 };
 
+/// A connection that all messages share which leave or enter a group of ranks, such as the network card of a
+/// host. Those that leave do not delay those that enter.
+struct rank_uplink {
+  std::vector<rank_id> ranks = {};                             ///< the ranks of the group
+  double bandwidth = std::numeric_limits<double>::infinity();  ///< bytes per unit of time, in each direction
+
+  bool operator==(rank_uplink const&) const = default;
+};
+
 /// The options of `simulate`. All times are in one unit of the caller's choice.
 struct simulate_options {
   /// One per stage, or one for all stages. If empty, F, I and W take 1 and B takes 2.
@@ -51,6 +60,9 @@ struct simulate_options {
   /// One per pair of ranks, that from r to q at index r · ranks + q, or one for all. If empty, links add no
   /// time.
   std::vector<rank_link> links = {};
+  /// A message begins to leave once its link and the uplinks on its way are free; the slowest of them
+  /// determines when its last byte has left.
+  std::vector<rank_uplink> uplinks = {};
   std::vector<edge_bytes> bytes = {};  ///< one per edge of the placement, or one for all; if empty, 0 bytes
   compound_time compounds = compound_time::one_after_the_other;
   message_time messages = message_time::overlapped;
@@ -72,9 +84,12 @@ struct simulate_option_fault {
     byte_count,  ///< `at` byte counts were given for `allowed` edges
     cost,        ///< a cost of stage `at` is out of range; `stage_cost_error` names it
     base_latency,
-    latency,    ///< of link `at`
-    bandwidth,  ///< of link `at`
-    too_long,   ///< the largest message takes too long over link `at`
+    latency,           ///< of link `at`
+    bandwidth,         ///< of link `at`
+    too_long,          ///< the largest message takes too long over link `at`
+    uplink_rank,       ///< uplink `at` names rank `allowed`, which does not exist or is named twice
+    uplink_bandwidth,  ///< of uplink `at`
+    uplink_within,     ///< uplinks need `message_time::overlapped`
     noise,
   };
   kind what;
@@ -104,6 +119,13 @@ inline std::string describe(simulate_option_fault const& f) {
       return "the bandwidth of link #" + at + " must be above 0; omit it if bytes take no time";
     case too_long:
       return "the largest message takes more than 1e100 over link #" + at + "; give it more bandwidth";
+    case uplink_rank:
+      return "uplink #" + at + " names rank " + allowed + ", which does not exist or is named twice";
+    case uplink_bandwidth:
+      return "the bandwidth of uplink #" + at +
+             " must be above 0, and enough to move the largest message within 1e100";
+    case uplink_within:
+      return "messages within their ranks have no uplinks; use message_time::overlapped, or omit uplinks";
     case noise:
       return "noise must be from 0 to 1";
   }
@@ -112,16 +134,40 @@ inline std::string describe(simulate_option_fault const& f) {
 
 using simulate_option_error = fault_error<simulate_option_fault>;
 
+/// Returns the bytes of the largest message. O(edges).
+inline std::uint64_t largest_message(simulate_options const& o) {
+  std::uint64_t most = 0;
+  for (auto const& e : o.bytes) most = (std::max)({most, e.activation, e.gradient});
+  return most;
+}
+
 /// Returns the first invalid link, or nothing. O(links + edges).
 inline std::optional<simulate_option_fault> find_link_fault(simulate_options const& o) {
   using enum simulate_option_fault::kind;
-  std::uint64_t most = 0;
-  for (auto const& e : o.bytes) most = (std::max)({most, e.activation, e.gradient});
+  auto const most = largest_message(o);
   for (std::size_t i = 0; i < o.links.size(); ++i) {
     auto const [late, wide] = o.links[i];
     if (!(late >= 0 && late <= longest_cost)) return simulate_option_fault{latency, i};
     if (!(wide > 0)) return simulate_option_fault{bandwidth, i};
     if (!(static_cast<double>(most) / wide <= longest_cost)) return simulate_option_fault{too_long, i};
+  }
+  return std::nullopt;
+}
+
+/// Returns the first invalid uplink of `ranks` ranks, or nothing. O(uplinks · ranks + edges).
+inline std::optional<simulate_option_fault> find_uplink_fault(simulate_options const& o,
+                                                              std::uint64_t ranks) {
+  using enum simulate_option_fault::kind;
+  if (!o.uplinks.empty() && o.messages == message_time::within) return simulate_option_fault{uplink_within};
+  auto const most = static_cast<double>(largest_message(o));
+  for (std::size_t i = 0; i < o.uplinks.size(); ++i) {
+    auto const wide = o.uplinks[i].bandwidth;
+    if (!(wide > 0) || !(most / wide <= longest_cost)) return simulate_option_fault{uplink_bandwidth, i};
+    std::vector<bool> is_member(ranks);
+    for (auto const r : o.uplinks[i].ranks) {
+      if (index(r) >= ranks || is_member[index(r)]) return simulate_option_fault{uplink_rank, i, index(r)};
+      is_member[index(r)] = true;
+    }
   }
   return std::nullopt;
 }
@@ -139,6 +185,7 @@ inline std::optional<simulate_option_fault> find_simulate_option_fault(simulate_
   if (auto const f = find_stage_cost_fault(o.costs)) return simulate_option_fault{cost, index(f->stage)};
   if (!(o.base_latency >= 0 && o.base_latency <= longest_cost)) return simulate_option_fault{base_latency};
   if (auto const f = find_link_fault(o)) return f;
+  if (auto const f = find_uplink_fault(o, p.ranks)) return f;
   if (!(o.noise >= 0 && o.noise <= 1)) return simulate_option_fault{noise};
   return std::nullopt;
 }

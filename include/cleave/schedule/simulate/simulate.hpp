@@ -112,7 +112,7 @@ class rank_clock {
 };
 
 /// The state of a message: with `sent` or `awaited`, only that end has begun; with `there`, both have begun.
-enum class message_place : std::uint8_t { nowhere, sent, awaited, there };
+enum class message_place : std::uint8_t { nowhere, sent, awaited, leaving, there };
 
 struct message_state {
   /// The time at which an end began or, for `there`, at which the message can be used, and the action that
@@ -139,6 +139,7 @@ class message_times {
       ways_[2 * e + 1] = make_way(o, s.place.ranks, to, from, size.gradient);
     }
     number_channels();
+    find_uplinks(o, s.place);
   }
 
   step_index const& numbers() const { return numbers_; }
@@ -160,18 +161,27 @@ class message_times {
     return begin(m, now, message_place::awaited, message_place::sent);
   }
 
-  /// Lets a message leave from `ready` on, once its channel is free, or at once if leaving takes no time.
-  void leave(message_id const& m, time_point const& ready) {
-    auto const& way = ways_[way_of(m)];
-    auto const share = factor(m);
-    double left = ready.time;
-    if (way.transfer > 0) {
-      auto& free = channel_free_[way.channel];
-      left = free = (std::max)(left, free) + way.transfer * share;
+  /// Lets a message leave from `ready` on, once its channels are free, or at once if leaving takes no time.
+  /// Returns false if it leaves with `leave_next`: uplinks are free for messages in the order of time.
+  bool leave(message_id const& m, time_point const& ready) {
+    if (uplinks_.empty()) {
+      depart(m, ready);
+      return true;
     }
-    auto& message = at(m);
-    message.since = {left + way.latency * share, ready.by};
-    message.where = message_place::there;
+    at(m).where = message_place::leaving;
+    leaving_.push_back({ready, m, leaving_since_++});
+    std::ranges::push_heap(leaving_, later{});
+    return false;
+  }
+  /// Lets the message leave that is ready first. Returns it, or nothing if there is none. Precondition: no
+  /// rank can continue without it, so that no other message is ready before.
+  std::optional<message_id> leave_next() {
+    if (leaving_.empty()) return std::nullopt;
+    std::ranges::pop_heap(leaving_, later{});
+    auto const next = leaving_.back();
+    leaving_.pop_back();
+    depart(next.what, next.ready);
+    return next.what;
   }
 
  private:
@@ -180,6 +190,42 @@ class message_times {
     std::uint32_t channel = 0;
     rank_id from{}, to{};
   };
+  /// A direction of an uplink.
+  struct uplink_use {
+    double transfer;
+    std::uint32_t channel;
+  };
+  struct ready_message {
+    time_point ready;
+    message_id what;
+    std::uint64_t order;  ///< among messages that are ready at the same time
+  };
+  struct later {
+    bool operator()(ready_message const& a, ready_message const& b) const {
+      return a.ready.time != b.ready.time ? a.ready.time > b.ready.time : a.order > b.order;
+    }
+  };
+
+  void depart(message_id const& m, time_point const& ready) {
+    auto const w = way_of(m);
+    auto const& way = ways_[w];
+    auto const share = factor(m);
+    double left = ready.time;
+    auto const uses = uplinks_.empty() ? std::span<uplink_use const>() : uplinks_[w];
+    if (way.transfer > 0 || !uses.empty()) {
+      left = (std::max)(left, channel_free_[way.channel]);
+      for (auto const& u : uses) left = (std::max)(left, channel_free_[u.channel]);
+      double last = left + way.transfer * share;
+      for (auto const& u : uses) {
+        channel_free_[u.channel] = left + u.transfer * share;
+        last = (std::max)(last, channel_free_[u.channel]);
+      }
+      left = channel_free_[way.channel] = last;
+    }
+    auto& message = at(m);
+    message.since = {left + way.latency * share, ready.by};
+    message.where = message_place::there;
+  }
 
   static std::size_t way_of(message_id const& m) { return step_index::way(m.edge, m.flow); }
   double factor(message_id const& m) const {
@@ -205,6 +251,25 @@ class message_times {
     channel_free_.resize(all.size());
   }
 
+  /// Finds the uplinks on each way: those that only one end belongs to. O(uplinks · (ranks + edges)).
+  void find_uplinks(simulate_options const& o, stage_placement const& p) {
+    if (o.uplinks.empty()) return;
+    uplinks_.resize(ways_.size());
+    for (auto const& group : o.uplinks) {
+      std::vector<char> is_inside(p.ranks);
+      for (auto const r : group.ranks) is_inside[index(r)] = 1;
+      auto const out = static_cast<std::uint32_t>(channel_free_.size());
+      channel_free_.resize(out + std::size_t{2});
+      for (std::size_t w = 0; w < ways_.size(); ++w) {
+        bool const from = is_inside[index(ways_[w].from)], to = is_inside[index(ways_[w].to)];
+        auto const& size = one_or_each(o.bytes).of(w / 2);
+        auto const bytes = static_cast<double>(w % 2 == 0 ? size.activation : size.gradient);
+        if (from == to || bytes == 0) continue;
+        uplinks_[w].push_back({bytes / group.bandwidth, from ? out : out + 1});
+      }
+    }
+  }
+
   bool begin(message_id const& m, time_point now, message_place here, message_place other) {
     auto& message = at(m);
     if (message.where == message_place::nowhere) {
@@ -213,15 +278,17 @@ class message_times {
     }
     if (message.where != other) return false;
     if (message.since.time >= now.time) now = message.since;
-    leave(m, now);
-    return true;
+    return leave(m, now);
   }
 
   noise noise_;
   step_index numbers_;
   std::vector<one_way> ways_;  ///< two per edge: activations, then gradients
   std::vector<message_state> messages_;
-  std::vector<double> channel_free_;  ///< by directed pair of ranks
+  std::vector<std::vector<uplink_use>> uplinks_;  ///< by way; empty if there are no uplinks
+  std::vector<double> channel_free_;              ///< by directed pair of ranks, then by direction of uplinks
+  std::vector<ready_message> leaving_;            ///< a heap, with uplinks only
+  std::uint64_t leaving_since_ = 0;
 };
 
 /// Runs every list in order, each action as soon as its rank is free and its dependencies are met, for
@@ -246,7 +313,12 @@ class time_walk {
 
   /// Runs the lists. Returns true if all ranks finish. O(actions).
   bool run() {
-    return runner_.run([this](std::uint32_t r) { return step(r); });
+    return runner_.run([this](std::uint32_t r) { return step(r); },
+                       [this] {
+                         auto const left = messages_.leave_next();
+                         if (left) wake(*left);
+                         return left.has_value();
+                       });
   }
 
   schedule_times take() {
@@ -389,8 +461,10 @@ class time_walk {
   }
 
   void leave(std::uint32_t r, std::size_t last, message_id const& id) {
-    if (!messages_.crosses_ranks(id.edge) || messages_.at(id).where == message_place::there) return;
-    messages_.leave(id, {clocks_[r].free().time, clocks_[r].place(last)});
+    auto const where = messages_.at(id).where;
+    if (!messages_.crosses_ranks(id.edge) || where == message_place::there || where == message_place::leaving)
+      return;
+    if (!messages_.leave(id, {clocks_[r].free().time, clocks_[r].place(last)})) return;
     if (options_.messages == message_time::within) clocks_[r].lengthen(last, messages_.transfer(id));
     wake(id);
   }
