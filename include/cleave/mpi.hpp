@@ -9,3 +9,5 @@
 #include "cleave/mpi/environment.hpp"
 /// A pipeline whose ranks are MPI processes.
 #include "cleave/mpi/pipeline.hpp"
+/// Measures the links between processes.
+#include "cleave/mpi/measure_links.hpp"

@@ -91,6 +91,37 @@ TEST_CASE("read_devices: refusals name the place and the remedy") {
   CHECK(says(refusal(with_devices(R"(, "link": {"bandwidth": 0})")), "link.bandwidth"));
 }
 
+TEST_CASE("devices_json: what it writes reads back equal") {
+  auto net = read_devices(with_devices(R"(, "link": {"latency": 0.1, "bandwidth": 3e9})"));
+  net.devices[1].speeds = {{"Conv", 0.1}, {"Mat\"Mul", 3}};
+  net.devices[2].memory = 123'456'789'012;
+  net.devices[0].speed = 1.0 / 3;
+  auto const same = [](device_network const& a, device_network const& b) {
+    REQUIRE(a.devices.size() == b.devices.size());
+    for (std::size_t d = 0; d < a.devices.size(); ++d) {
+      CHECK(a.devices[d].name == b.devices[d].name);
+      CHECK(a.devices[d].speed == b.devices[d].speed);
+      CHECK(a.devices[d].speeds == b.devices[d].speeds);
+      CHECK(a.devices[d].memory == b.devices[d].memory);
+      for (std::size_t to = 0; to < a.devices.size(); ++to)
+        if (to != d) CHECK(a.link(d, to) == b.link(d, to));
+    }
+  };
+  same(read_devices(devices_json(net)), net);
+  net.links = {{}, {0, 2}, {3}, {4, 1e100}, {}, {5, 0.1}, {6, 7}, {0.1, 9}, {}};
+  same(read_devices(devices_json(net)), net);
+  net.links.clear();
+  same(read_devices(devices_json(net)), net);
+  net.uplinks.push_back({"host", {0, 1}, 5});
+  CHECK_THROWS_WITH_AS(devices_json(net),
+                       "devices: a network with uplinks cannot be written; write it as groups yourself",
+                       error);
+  net.uplinks.clear();
+  net.devices[0].name.clear();
+  CHECK_THROWS_WITH_AS(devices_json(net), "devices: a device without a name cannot be written; give it one",
+                       error);
+}
+
 TEST_CASE("read_gpu_topology: reads what nvidia-smi prints") {
   auto const net = read_gpu_topology(
       "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\tNUMA Affinity\x1b[0m\n"

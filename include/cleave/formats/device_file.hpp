@@ -16,7 +16,9 @@
 #include "cleave/core/error.hpp"
 #include "cleave/core/nearest_names.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/core/real.hpp"
 #include "cleave/formats/json/json_reader.hpp"
+#include "cleave/formats/json/json_writer.hpp"
 #include "cleave/place/device_network.hpp"
 #include "cleave/schedule/model/simulate_options.hpp"
 
@@ -209,6 +211,48 @@ inline device_network read_devices(std::string text) {
   auto net = detail::device_reader(detail::json_value(document)).read();
   if (auto const f = detail::find_device_network_fault(net)) throw device_network_error(*f);
   return net;
+}
+
+/// Returns a network as JSON that `read_devices` reads. Links are listed pair by pair.
+/// \throws error if the network has uplinks, or a device without a name
+inline std::string devices_json(device_network const& net) {
+  if (!net.uplinks.empty())
+    throw error("devices: a network with uplinks cannot be written; write it as groups yourself");
+  json::writer json(json::writer::layout::indented);
+  auto const add_link = [&](rank_link const& link) {
+    json.member("latency", link.latency);
+    if (is_finite(link.bandwidth)) json.member("bandwidth", link.bandwidth);
+  };
+  json.open_object().member("format", "cleave devices 1").key("devices").open_array();
+  for (auto const& d : net.devices) {
+    if (d.name.empty()) throw error("devices: a device without a name cannot be written; give it one");
+    json.open_object().member("name", d.name).member("speed", d.speed);
+    if (!d.speeds.empty()) {
+      json.key("speeds").open_object();
+      for (auto const& [kind, speed] : d.speeds) json.member(kind, speed);
+      json.close_object();
+    }
+    if (d.memory != unlimited_memory) json.member("memory", d.memory);
+    json.close_object();
+  }
+  json.close_array();
+  if (net.links.size() == 1) {
+    json.key("link").open_object();
+    add_link(net.links.front());
+    json.close_object();
+  } else if (!net.links.empty()) {
+    json.key("links").open_array();
+    for (std::size_t a = 0; a < net.devices.size(); ++a)
+      for (std::size_t b = 0; b < net.devices.size(); ++b) {
+        if (a == b) continue;
+        json.open_object().member("from", net.devices[a].name).member("to", net.devices[b].name);
+        add_link(net.link(a, b));
+        json.close_object();
+      }
+    json.close_array();
+  }
+  json.close_object();
+  return json.text();
 }
 
 /// The bandwidths of connections that `nvidia-smi topo -m` names, in bytes per second and direction. The
