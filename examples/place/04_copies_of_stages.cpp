@@ -143,3 +143,8 @@ int main() {
 
 // It prints:
 //
+//   layers 0 to 1: 1 copy
+//   layers 2 to 2: 2 copies
+//   layers 3 to 4: 1 copy
+//   a microbatch every 18.0417 ms, a step in 232.832 ms
+//   gradients on all copies are those of the uncut run

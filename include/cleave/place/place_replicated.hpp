@@ -19,7 +19,6 @@
 #include "cleave/place/place.hpp"
 #include "cleave/place/placement.hpp"
 #include "cleave/place/placement_row.hpp"
-#include "cleave/schedule/list/list_schedule.hpp"
 #include "cleave/schedule/model/action.hpp"
 #include "cleave/schedule/model/placement.hpp"
 #include "cleave/schedule/model/schedule.hpp"
@@ -113,39 +112,46 @@ inline bool is_trained(replicated_placement const& p) {
   return std::ranges::any_of(p.stages, [](auto const& s) { return s.time.backward > 0; });
 }
 
-/// Returns how many passes a rank of a schedule may keep for later: as many as fill the stages behind it, and
-/// at least one of each chain that it runs.
-inline std::uint64_t most_kept_of(replicated_placement const& p) {
-  std::uint64_t most = 1, behind = 0;
-  for (auto s = p.stages.rbegin(); s != p.stages.rend(); ++s) {
-    behind += s->width;
-    most = (std::max<std::uint64_t>)({most, (behind + s->width - 1) / s->width, p.chains() / s->width});
+/// Returns how many microbatches each copy of a stage keeps: those that are between it and the end of the
+/// pipeline, one more for each copy of each stage.
+inline std::vector<std::uint32_t> kept_of(replicated_placement const& p) {
+  std::vector<std::uint32_t> kept(p.stages.size(), 1);
+  if (!is_trained(p)) return kept;
+  std::uint32_t in_flight = 0;
+  for (auto s = p.stages.size(); s-- > 0;) {
+    auto const width = p.stages[s].width;
+    kept[s] = (in_flight + width + width - 1) / width;
+    in_flight = kept[s] * width;
+    kept[s] = (std::min)(kept[s], p.microbatches / width);
   }
-  return most;
+  return kept;
 }
 
 }  // namespace cleave::detail
 
 namespace cleave::inline v0_2 {
 
-/// Returns the order in which the copies run: of each chain the microbatches divided by the number of chains.
-/// Each rank runs next what can begin first, and keeps the activations of about as many microbatches as there
-/// are stages.
+/// Returns the order in which the copies run: 1F1B, where each copy takes turns with the others of its stage,
+/// or forward passes alone. Of each chain it has the microbatches divided by the number of chains.
 inline schedule schedule_of(replicated_placement const& p) {
-  auto const place = stage_placement_of(p);
-  auto const each = p.microbatches / p.chains();
-  auto const n = static_cast<std::uint32_t>(p.stages.size());
-  if (detail::is_trained(p)) {
-    std::vector<stage_cost> costs;
-    for (std::uint32_t s = 0; s < place.stages(); ++s) costs.push_back(p.stages[s % n].time);
-    return detail::list_schedule(place, each,
-                                 {.costs = std::move(costs), .most_kept = detail::most_kept_of(p)});
-  }
-  schedule made{place, each, std::vector<std::vector<action>>(place.ranks)};
-  for (std::uint32_t m = 0; m < each; ++m)
-    for (std::uint32_t s = 0; s < place.stages(); ++s)
-      made.ranks[index(place.rank_of[s])].push_back(
-          {.kind = action_kind::forward, .stage = stage_id{s}, .microbatch = microbatch_id{m}});
+  auto const chains = p.chains(), n = static_cast<std::uint32_t>(p.stages.size());
+  auto const kept = detail::kept_of(p);
+  bool const is_trained = detail::is_trained(p);
+  schedule made{stage_placement_of(p), p.microbatches / chains, {}};
+  for (std::uint32_t s = 0; s < n; ++s)
+    for (std::uint32_t copy = 0; copy < p.stages[s].width; ++copy) {
+      auto const own = p.microbatches / p.stages[s].width;
+      auto& row = made.ranks.emplace_back();
+      auto const add = [&](action_kind what, std::uint32_t number) {
+        auto const m = number * p.stages[s].width + copy;
+        row.push_back(
+            {.kind = what, .stage = stage_id{m % chains * n + s}, .microbatch = microbatch_id{m / chains}});
+      };
+      for (std::uint32_t i = 0; i < own + kept[s]; ++i) {
+        if (is_trained && i >= kept[s]) add(action_kind::backward, i - kept[s]);
+        if (i < own) add(action_kind::forward, i);
+      }
+    }
   return made;
 }
 
@@ -376,12 +382,11 @@ class replicator {
   /// Keeps a placement if it is the best, and fits with what its schedule keeps.
   void offer(stages const& of) {
     replicated_placement p{.stages = of, .goal = options_.goal, .microbatches = options_.microbatches};
-    auto const each = p.microbatches / p.chains();
+    auto const kept = kept_of(p);
     std::uint32_t devices = 0;
-    for (auto& s : p.stages) {
-      auto const own = std::uint64_t{p.chains() / s.width} * each;
-      auto const kept = is_trained(p) ? (std::min)(own, most_kept_of(p)) : 1;
-      s.memory = table_.needed(s.begin, s.end, s.shards, kept);
+    for (std::size_t i = 0; i < p.stages.size(); ++i) {
+      auto& s = p.stages[i];
+      s.memory = table_.needed(s.begin, s.end, s.shards, kept[i]);
       if (s.memory > options_.device.memory) return;
       devices += s.width * s.shards;
     }
