@@ -39,7 +39,7 @@ struct pipeline_options {
   /// so that it begins early.
   std::size_t bucket_bytes = std::size_t{25} << 20;
   /// Processes only: `step_mode::replayed` needs a device that can record and replay a step, as with CUDA
-  /// graphs.
+  /// graphs. Threads refuse it.
   step_mode steps = step_mode::issued;
 };
 

@@ -24,7 +24,9 @@
 #include "cleave/run/host/host_ranks.hpp"
 #include "cleave/run/host/host_threads.hpp"
 #include "cleave/run/model/device_scope.hpp"
+#include "cleave/run/model/recording.hpp"
 #include "cleave/run/model/stable_list.hpp"
+#include "cleave/run/model/update.hpp"
 #include "cleave/run/model/wait_chain.hpp"
 #include "cleave/run/program/program_activity.hpp"
 #include "cleave/run/program/step_values.hpp"
@@ -102,7 +104,7 @@ class thread_pipeline {
   using device = typename Backend::device;
 
   /// `stages[r]` has the stages of rank r; the ranks of the first replica come first. `p` becomes plan 0.
-  /// \throws error if the number of stages is not the number of ranks
+  /// \throws error if the number of stages is not the number of ranks, or if steps shall be replayed
   /// \throws tie_order_error, tie_stage_error, tie_gradient_error, bucket_error, program_need_error
   thread_pipeline(planned_step auto const& p, std::vector<S> stages, pipeline_options options = {},
                   Backend backend = {})
@@ -113,6 +115,7 @@ class thread_pipeline {
   }
   /// `make_stages(r, device)` returns the stages of rank r, which uses that device. The device is the current
   /// one in this call, in all calls of these stages, and in their destructors.
+  /// \throws error if steps shall be replayed
   /// \throws tie_order_error, tie_stage_error, tie_gradient_error, bucket_error, program_need_error, and
   ///   exceptions of `make_stages`
   template <std::invocable<rank_id, device&> F>
@@ -154,17 +157,33 @@ class thread_pipeline {
   /// Runs one step on all ranks. `values` has one entry per replica.
   /// \throws stage_error, run_error, step_value_error
   void run_step(std::span<step_values const> values, std::size_t plan_number = 0) {
-    expects(values.size() == options_.replicas && plan_number < plans_,
-            "thread_pipeline: one step_values per replica, and a plan that has been added");
-    for (std::uint32_t r = 0; r < ranks_.count(); ++r)
-      detail::require_step_values(runtimes_[r]->program(plan_number), values[place_of(r).data]);
-    have_all_do(job::step, [&] {
-      std::ranges::copy(values, values_.begin());
-      plan_ = plan_number;
-    });
+    run_job(job::step, values, plan_number, [] {});
   }
   void run_step(step_values const& values, std::size_t plan_number = 0) {
     run_step(std::span(&values, 1), plan_number);
+  }
+
+  /// Runs one step that ends with an optimiser step on all ranks, with the result of `update`. The factor
+  /// stays on the devices, so the host waits for the end of the step only. The ranks of each replica sum the
+  /// norm as a message, which the last of them issues.
+  /// \throws stage_error, run_error, step_value_error
+  detail::update_report run_step_and_update(std::span<step_values const> values,
+                                            detail::update_options const& options = {},
+                                            std::size_t plan_number = 0)
+    requires detail::device_updated_stage<S, device>
+  {
+    for (auto const& v : values)
+      expects(v.gradients == gradient_end::reduced,
+              "thread_pipeline: a step with an update sums its gradients");
+    run_job(job::step_and_update, values, plan_number, [&] { update_ = options; });
+    return reports_.front();
+  }
+  detail::update_report run_step_and_update(step_values const& values,
+                                            detail::update_options const& options = {},
+                                            std::size_t plan_number = 0)
+    requires detail::device_updated_stage<S, device>
+  {
+    return run_step_and_update(std::span(&values, 1), options, plan_number);
   }
 
   /// Copies the lowest stage's copy of each tied parameter to the others, separately in each replica.
@@ -204,12 +223,12 @@ class thread_pipeline {
 
  private:
   using runtime = rank_runtime<device, typename Backend::communicator, host_ranks, S>;
-  enum class job : std::uint8_t { step, share, update };
+  enum class job : std::uint8_t { step, step_and_update, share, update };
 
   thread_pipeline(pipeline_options options, Backend backend, planned_step auto const& p)
       : options_(std::move(options)),
         backend_(std::move(backend)),
-        grid_(require_replicas(p)),
+        grid_(require_grid(p)),
         ranks_(grid_.size()),
         runtimes_(ranks_.count()),
         values_(options_.replicas),
@@ -233,7 +252,11 @@ class thread_pipeline {
     for (std::uint32_t r = 0; r < ranks_.count(); ++r) threads_.emplace_back([this, r] { serve(r); });
   }
 
-  rank_grid require_replicas(planned_step auto const& p) const {
+  rank_grid require_grid(planned_step auto const& p) const {
+    if (options_.steps != step_mode::issued)
+      throw error(
+          "thread pipeline: threads cannot replay steps (step_mode::replayed), because a recording of one "
+          "rank cannot wait for another rank in the middle; leave step_mode::issued, or run processes");
     if (options_.replicas == 0)
       throw error("thread pipeline: the number of replicas is 0; it must be at least 1");
     auto const each = static_cast<std::uint32_t>(p.order().ranks.size());
@@ -250,6 +273,20 @@ class thread_pipeline {
   /// Throws after a failure: stages may still be running and use the inputs of the last job.
   void require_no_failure() {
     if (auto const f = ranks_.poll()) detail::raise(*f);
+  }
+
+  /// Runs a job that is a step. `set_inputs()` writes its further inputs under the lock.
+  template <std::invocable F>
+  void run_job(job what, std::span<step_values const> values, std::size_t plan_number, F set_inputs) {
+    expects(values.size() == options_.replicas && plan_number < plans_,
+            "thread_pipeline: one step_values per replica, and a plan that has been added");
+    for (std::uint32_t r = 0; r < ranks_.count(); ++r)
+      detail::require_step_values(runtimes_[r]->program(plan_number), values[place_of(r).data]);
+    have_all_do(what, [&] {
+      std::ranges::copy(values, values_.begin());
+      plan_ = plan_number;
+      set_inputs();
+    });
   }
 
   /// Runs a job on all ranks. `set_inputs()` writes its inputs under the lock.
@@ -294,7 +331,10 @@ class thread_pipeline {
   }
 
   void do_job(std::uint32_t r) {
-    if (job_ == job::step) return runtimes_[r]->run_step(values_[place_of(r).data], plan_);
+    auto const& values = values_[place_of(r).data];
+    if (job_ == job::step) return runtimes_[r]->run_step(values, plan_);
+    if constexpr (detail::device_updated_stage<S, device>)
+      if (job_ == job::step_and_update) reports_[r] = runtimes_[r]->run_step(values, update_, plan_);
     if constexpr (detail::updated_stage<S, device>) {
       if (job_ == job::share) runtimes_[r]->share_ties();
       if (job_ == job::update) reports_[r] = runtimes_[r]->update(update_);
