@@ -25,6 +25,7 @@
 #include "cleave/cuda/detail/nccl_check.hpp"
 #include "cleave/cuda/detail/nccl_ordered_reducer.hpp"
 #include "cleave/cuda/detail/nccl_registration.hpp"
+#include "cleave/cuda/detail/nccl_split.hpp"
 #include "cleave/cuda/device.hpp"
 #include "cleave/cuda/nccl_rank.hpp"
 #include "cleave/run/executor/pipeline_options.hpp"
@@ -195,24 +196,13 @@ class nccl_communicator {
                           {.blocks = of.rank_->options().calls == cuda::nccl_calls::blocking}) {
     what_ = what;
     auto& made = of_->handle;
-    auto const& from = of.of_->handle;
-    auto const within = rank_->options().connect_within;
-    int const chosen = colour ? static_cast<int>(*colour & 0x7fffffffu) : NCCL_SPLIT_NOCOLOR;
-    auto const order = static_cast<int>(key & 0x7fffffffu);
-    char const* const call = "ncclCommSplit";
-    if (of.of_->blocks) {
-      auto const written = std::make_shared<split_result>(split_result{nullptr, config_for(what)});
-      rank_->connecting_call(call, *of.of_, [written, with = from, chosen, order] {
-        return ncclCommSplit(with, chosen, order, &written->handle, &written->config);
-      });
-      made = written->handle;
-    } else {
-      auto config = config_for(what);
-      rank_->check(call, ncclCommSplit(from, chosen, order, &made, &config), from);
-      rank_->settle(call, from, within, [&] { return !colour || made != nullptr; });
-    }
+    auto const as_int = [](std::uint32_t x) { return static_cast<int>(x & 0x7fffffffu); };
+    split_communicator(*rank_, *of.of_, made,
+                       {.colour = colour ? std::optional(as_int(*colour)) : std::nullopt,
+                        .key = as_int(key),
+                        .config = config_for(what)});
     if (!colour) return;
-    rank_->settle(call, made, within);
+    rank_->settle("ncclCommSplit", made, rank_->options().connect_within);
     int number = 0, count = 0;
     rank_->check("ncclCommUserRank", ncclCommUserRank(made, &number), made);
     rank_->check("ncclCommCount", ncclCommCount(made, &count), made);
@@ -336,12 +326,6 @@ class nccl_communicator {
 
   nccl_communicator(nccl_rank& r, rank_id here, std::uint32_t size, nccl_slot const& slot)
       : rank_(&r), of_(r.make_slot(slot)), here_(here), size_(size) {}
-
-  /// The memory that NCCL reads and writes in a split, which may outlast this object.
-  struct split_result {
-    ncclComm_t handle;
-    ncclConfig_t config;
-  };
 
   /// The largest buffer that is kept after connections are open. A larger one is freed, for which `cudaFree`
   /// waits for all work of the GPU.

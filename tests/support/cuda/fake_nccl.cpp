@@ -14,8 +14,13 @@ std::string communicator::text() const {
   return "rank " + std::to_string(rank) + " of communicator " + std::to_string(in->number);
 }
 
+void end_split(communicator& c) {
+  if (auto* const to = std::exchange(c.splitting_to, nullptr)) *to = nullptr;
+}
+
 ncclResult_t fail(communicator& c, ncclResult_t error, std::string const& why) {
   c.last_error = why;
+  end_split(c);
   if (c.error == ncclSuccess) c.error = error;
   return error;
 }

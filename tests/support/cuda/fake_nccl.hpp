@@ -103,6 +103,7 @@ struct communicator {
   std::function<void()> then;
   fake_nccl_hang in_progress = fake_nccl_hang::init;
   std::chrono::steady_clock::time_point settles_at;
+  ncclComm_t* splitting_to = nullptr;  // where a split in progress writes at its end
 
   ncclResult_t error = ncclSuccess;
   std::optional<std::chrono::steady_clock::time_point> error_at;  // when the death of a peer becomes visible
@@ -139,6 +140,8 @@ void require_no_registration(runtime& r, communicator const& c, std::string cons
 /// Counts a message or sum if some of its memory is not registered with its communicator.
 void count_unregistered(runtime& r, communicator const& c, message_call const& m);
 
+/// Ends a split in progress without a communicator. As NCCL does, writes that to where the caller wanted it.
+void end_split(communicator& c);
 ncclResult_t fail(communicator& c, ncclResult_t error, std::string const& why);
 void fail_rank(runtime& r, int rank, ncclResult_t error);
 void abort_all(runtime& r);

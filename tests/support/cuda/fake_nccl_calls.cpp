@@ -2,6 +2,7 @@
 #include "support/cuda/fake_nccl_calls.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +24,14 @@ struct inside_table {
     return *one;
   }
 };
+
+/// Returns true if another thread is inside a call of the communicator.
+bool is_inside(void const* handle) {
+  auto& table = inside_table::here();
+  std::lock_guard lock(table.mutex);
+  auto const i = table.inside.find(handle);
+  return i != table.inside.end() && i->second != std::this_thread::get_id();
+}
 
 }  // namespace
 
@@ -149,6 +158,7 @@ ncclResult_t init(runtime& r, host_thread& t, ncclComm_t* to, int size, ncclUniq
 /// caller polls.
 void finish_split(runtime& r, host_thread& t, communicator& parent, std::size_t number, ncclComm_t* to,
                   bool is_blocking) {
+  parent.splitting_to = nullptr;
   auto const& all = parent.in->splits[number];
   auto const color = all.at(parent.rank).color;
   if (color == NCCL_SPLIT_NOCOLOR) return;
@@ -171,6 +181,7 @@ ncclResult_t split(runtime& r, host_thread& t, communicator& c, split_call how, 
                    ncclConfig_t const* config, runtime_lock& lock) {
   *to = nullptr;
   if (c.error != ncclSuccess) return c.error;
+  c.splitting_to = to;
   auto const number = c.splits++;
   auto& splits = c.in->splits;
   if (splits.size() <= number) splits.resize(number + 1);
@@ -207,6 +218,7 @@ void abort_together(runtime& r, std::vector<std::shared_ptr<communicator>> const
   for (auto const& c : all) {
     require_no_graph(r, *c, "ncclCommAbort");
     c->is_aborted = true;
+    end_split(*c);
   }
   r.changed.notify_all();
   bool const is_to_hang = std::ranges::find(r.hanging_nccl, fake_nccl_hang::abort) != r.hanging_nccl.end();
@@ -214,6 +226,7 @@ void abort_together(runtime& r, std::vector<std::shared_ptr<communicator>> const
     r.changed.wait(lock,
                    [&] { return r.released || (!is_to_hang && c->running == 0 && c->outstanding == 0); });
     destroy(r, *c);
+    while (is_inside(c.get())) r.changed.wait_for(lock, std::chrono::microseconds(100));  // it returns soon
   }
 }
 
