@@ -221,6 +221,32 @@ TEST_CASE("cuda::adopted_communicator: a pipeline without a rank in its split fa
   });
 }
 
+TEST_CASE("cuda::adopted_communicator: a run that fails before its first split aborts it if it may") {
+  chain_of_two const chain;
+  for_each_way([&](nccl_calls calls, on_failure then) {
+    fake_cuda const fake(fake_gpus(2));
+    auto const id = new_id();
+    auto const thrown = on_ranks(2, [&](process_start const& s) {
+      callers_own const own(id, s.rank, calls);
+      auto o = options_with(own.lent(then), 60s);
+      if (s.rank == rank_id{1}) o.gpu = 9;
+      try {
+        chain.run(s, o);
+      } catch (...) {
+        if (then == on_failure::left) own.abort();
+        throw;
+      }
+    });
+    for (auto const& text : thrown) {
+      CAPTURE(text);
+      CHECK(text.find("there is no GPU 9, only 2 GPUs") != text.npos);
+    }
+    CHECK(fake.calls("ncclCommAbort") == 2);
+    CHECK(fake.reports() == lines());
+    CHECK(fake.leaks() == lines());
+  });
+}
+
 TEST_CASE("cuda::adopted_communicator: a split that fails on one rank is given up by the others at once") {
   chain_of_two const chain;
   for_each_way([&](nccl_calls calls, on_failure then) {
@@ -238,7 +264,10 @@ TEST_CASE("cuda::adopted_communicator: a split that fails on one rank is given u
       }
     });
     CHECK(std::chrono::steady_clock::now() - begin < 30s);
-    for (auto const& text : thrown) CHECK(text.find("transport error: ncclCommSplit: ") != text.npos);
+    for (auto const& text : thrown) {
+      CAPTURE(text);
+      CHECK(text.find("transport error: ncclCommSplit: ") != text.npos);
+    }
     CHECK(fake.calls("ncclCommAbort") == 2);
     CHECK(fake.reports() == lines());
     CHECK(fake.leaks() == lines());

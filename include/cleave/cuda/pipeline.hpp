@@ -488,12 +488,15 @@ class backend final : public watchdog::waiter {
   /// Joins the run and makes the device and the communicators. Collective; blocks until all ranks have
   /// joined.
   /// \throws error, gpu_error, run_error
-  backend(process_start const& start, cuda::pipeline_options const& o)
+  backend(process_start const& start, cuda::pipeline_options const& o) try
       : rendezvous_(join_rendezvous(start, o.rendezvous)),
         device_(make_device(start, o)),
         nccl_(device_, rendezvous_.rank(), o.messages),
         adopted_(o.communicator),
-        connecting_(device_.make_stream(0)) {}
+        connecting_(device_.make_stream(0)) {
+  } catch (...) {
+    detail::abort_unused(o.communicator);
+  }
 
   tcp_rendezvous& rendezvous() { return rendezvous_; }
   cuda::device& own_device() { return device_; }
@@ -530,7 +533,10 @@ class backend final : public watchdog::waiter {
   }
 
   void release(failure const& f) noexcept override { nccl_.publish(f); }
-  void end() noexcept { nccl_.abort_all(); }
+  void end() noexcept {
+    if (auto const f = rendezvous_.poll()) nccl_.publish(*f);  // or an adopted communicator would stay
+    nccl_.abort_all();
+  }
 
  private:
   /// Returns the communicator that all others are split from.

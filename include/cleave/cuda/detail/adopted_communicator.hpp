@@ -18,8 +18,8 @@ struct adopted_communicator {
   /// Blocking, unless the caller made the communicator with `ncclConfig_t::blocking = 0`.
   cuda::nccl_calls calls = cuda::nccl_calls::blocking;
   /// The action on the communicator after a failure of the run. `left`: none; if a rank was missing in a
-  /// split, a thread stays until the caller aborts the communicator. `aborted`: the run aborts it, and the
-  /// caller must not use it any more.
+  /// split, a thread stays until the caller aborts the communicator. `aborted`: the run aborts it, also if it
+  /// fails before it has used it, and the caller must not use it any more.
   enum class on_failure : std::uint8_t { left, aborted } on_failure = on_failure::left;
 };
 
@@ -33,6 +33,12 @@ inline nccl_slot slot_of(cuda::adopted_communicator const& a) {
           .owner = a.on_failure == cuda::adopted_communicator::on_failure::left
                        ? nccl_owner::caller
                        : nccl_owner::caller_until_failure};
+}
+
+/// Aborts a communicator that the run has not used before it failed, if the caller has allowed that.
+inline void abort_unused(cuda::adopted_communicator const& a) noexcept {
+  bool const may_abort = a.on_failure == cuda::adopted_communicator::on_failure::aborted;
+  if (a.handle && may_abort) static_cast<void>(ncclCommAbort(a.handle));
 }
 
 /// A communicator of the caller that does not have the ranks of the run, or another GPU.
