@@ -108,7 +108,7 @@ TEST_CASE("cuda::pipeline: a rank that is late in its first step does not fail t
 TEST_CASE("nccl_rank: abort_all() ends communicators whose running messages wait for each other") {
   fake_cuda fake(fake_gpus(2));
   auto const thrown = on_ranks(2, [&](process_start const& s) {
-    nccl_place here(s, {.abort_within = 5s});
+    nccl_place here(s, {.abort_within = 20s});
     nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
     nccl_communicator messages(all, 0, index(s.rank));
     nccl_communicator sums(all, 0, index(s.rank), nccl_communicator::use::sums);
@@ -132,7 +132,7 @@ TEST_CASE("nccl_rank: abort_all() ends communicators whose running messages wait
     auto const begin = std::chrono::steady_clock::now();
     here.rank.publish({.code = failure_code::cancelled, .detail = "enough"});
     here.rank.abort_all();
-    CHECK(seconds_since(begin) < 4);
+    CHECK(seconds_since(begin) < 15);
     CHECK(!here.device.resources()->is_kept());
   });
   CHECK(thrown == lines(2));
@@ -144,7 +144,7 @@ TEST_CASE("nccl_rank: abort_all() leaves messages behind a kernel that never end
   for (auto const calls : {nccl_calls::blocking, nccl_calls::polled}) {
     fake_cuda fake(fake_gpus(2));
     auto const thrown = on_ranks(2, [&](process_start const& s) {
-      nccl_place here(s, {.calls = calls, .abort_within = 200ms});
+      nccl_place here(s, {.calls = calls, .abort_within = s.rank == rank_id{0} ? 200ms : 20'000ms});
       nccl_communicator all(here.rank, here.rendezvous, s.rank, s.size);
       nccl_communicator messages(all, 0, index(s.rank));
       auto const memory = here.device.allocate(8);
@@ -163,7 +163,7 @@ TEST_CASE("nccl_rank: abort_all() leaves messages behind a kernel that never end
       auto const begin = std::chrono::steady_clock::now();
       here.rank.publish({.code = failure_code::cancelled, .detail = "enough"});
       here.rank.abort_all();
-      CHECK(seconds_since(begin) < 4);
+      CHECK(seconds_since(begin) < 15);
       CHECK(here.device.resources()->is_kept() == (s.rank == rank_id{0}));
     });
     CHECK(thrown == lines(2));

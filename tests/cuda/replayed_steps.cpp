@@ -152,8 +152,8 @@ seen_steps run_steps(tried_run const& r, cleave::cuda::pipeline_options const& o
 cleave::cuda::pipeline_options with_steps(step_mode steps) {
   cleave::cuda::pipeline_options o;
   o.run.watchdog.limit = 20s;
-  o.messages = {.abort_within = 200ms, .finish_within = 200ms};
-  o.device.drain_within = 500ms;
+  o.messages = {.abort_within = 20s, .finish_within = 20s};  // of which nothing falls short
+  o.device.drain_within = 20s;
   o.run.bucket_bytes = 64;
   o.messages.shortest_slice = 16;
   o.run.steps = steps;
