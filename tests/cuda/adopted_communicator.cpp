@@ -71,6 +71,7 @@ TEST_CASE("cuda::adopted_communicator: a run splits its own from it and leaves i
     fake_cuda const fake(fake_gpus(2));
     ncclUniqueId id;
     CHECK(ncclGetUniqueId(&id) == ncclSuccess);
+    std::latch ended(2);  // cudaFreeHost waits for all GPUs of a process, also for a sum that lacks this rank
     auto const thrown = on_ranks(2, [&](process_start const& s) {
       auto const rank = static_cast<int>(index(s.rank));
       callers_own own(id, rank, 2, rank);
@@ -88,6 +89,7 @@ TEST_CASE("cuda::adopted_communicator: a run splits its own from it and leaves i
       }
       // both are still the caller's, and work
       auto const memory = cleave::cuda::device({.device = rank}).allocate(sizeof(double));
+      ended.arrive_and_wait();
       CHECK(ncclAllReduce(memory.data(), memory.data(), 1, ncclFloat64, ncclSum, own.communicator,
                           own.stream) == ncclSuccess);
       CHECK(cudaStreamSynchronize(own.stream) == cudaSuccess);
