@@ -178,8 +178,9 @@ class nccl_rank {
     blocking_call opening(device_->number(), [ended, own = std::move(f)]() mutable { *ended = own(); });
     if (!opening.ends_by(clock::now() + within, [this] { return first_.poll().has_value(); })) {
       first_.publish(nccl_timeout(name, within.count(), here_));
+      bool const begun = opening.prevent();  // or the thread might call with a communicator that is gone
       abort_all();  // which ends the call, too, unless the communicator stays as it is
-      if (device_->resources()->is_kept() || of.owner == nccl_owner::caller) opening.leave();
+      if (device_->resources()->is_kept() || (begun && of.owner == nccl_owner::caller)) opening.leave();
       throw run_error(*first_.poll());
     }
     opening.rethrow();
@@ -279,6 +280,7 @@ class nccl_rank {
         *ended = ncclCommFinalize(c) == ncclSuccess && ncclCommDestroy(c) == ncclSuccess;
       });
       if (ending.ends_by(until, [] { return false; }) && *ended) return;
+      static_cast<void>(ending.prevent());
       abort({c});
       if (device_->resources()->is_kept()) ending.leave();  // it may not return, as the abort has not
     } catch (...) {

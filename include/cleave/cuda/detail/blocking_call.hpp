@@ -32,7 +32,7 @@ class blocking_call {
       : state_(std::make_shared<state>()), thread_([s = state_, gpu, own = std::move(f)]() mutable {
           try {
             cuda::check(cudaSetDevice(gpu), "cudaSetDevice");
-            own();
+            if (!s->is_decided.exchange(true)) own();
           } catch (...) {
             s->error = std::current_exception();
           }
@@ -54,6 +54,8 @@ class blocking_call {
     return true;
   }
 
+  /// Keeps the call from beginning. Returns true if it has begun before.
+  bool prevent() { return state_->is_decided.exchange(true); }
   /// Throws the exception of the call, if there is one. Precondition: it has ended.
   void rethrow() const {
     if (state_->error) std::rethrow_exception(state_->error);
@@ -63,6 +65,7 @@ class blocking_call {
 
  private:
   struct state {
+    std::atomic<bool> is_decided = false;  // that the call begins, or that it never does
     std::atomic<bool> has_ended = false;
     std::exception_ptr error;
   };
