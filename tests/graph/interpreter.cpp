@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/cases.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/module_nodes.hpp"
 
@@ -108,8 +109,9 @@ TEST_CASE("evaluate: returns null for a graph without an output") {
 }
 
 TEST_CASE("evaluate: handles long chains, deep bodies and deep arguments without recursion") {
+  auto const depth = testing::cases(25'000, 100'000);
   auto nested = body();
-  for (int i = 0; i < 100'000; ++i) {
+  for (std::size_t i = 0; i < depth; ++i) {
     module_graph g;
     auto const x = g.add(node(node_kind::placeholder, "a"));
     module_attribute m{"m", module_attribute::kind::module, {}, {}, {}, {}};
@@ -125,9 +127,9 @@ TEST_CASE("evaluate: handles long chains, deep bodies and deep arguments without
 
   module_graph chain;
   auto last = chain.add(node(node_kind::placeholder, "x"));
-  for (int i = 0; i < 100'000; ++i)
+  for (std::size_t i = 0; i < depth; ++i)
     last = chain.add(node(node_kind::call_function, "f", {node_argument(last)}));
-  module_argument deep(100'000, container{container::kind::list, 1});
+  module_argument deep(depth, container{container::kind::list, 1});
   deep.push_back(node_ref{last});
   chain.add(node(node_kind::output, "output", {deep}));
   testing::integer_interpretation meaning;

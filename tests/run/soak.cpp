@@ -17,6 +17,7 @@
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/list/list_schedule.hpp"
 #include "cleave/schedule/memory/limit_saved_activations.hpp"
+#include "support/cases.hpp"
 #include "support/random_schedule.hpp"
 #include "support/random_toy_model.hpp"
 #include "support/rng.hpp"
@@ -197,7 +198,7 @@ void soak(rng& random) {
 }  // namespace
 
 TEST_CASE("executor: random stages on threads give the results of the whole model") {
-  for (int i = 0; i < cases(200); ++i) {
+  for (int i = 0; i < cases(all_cases() ? 200 : 60); ++i) {
     CAPTURE(i);
     rng random(static_cast<std::uint64_t>(1000 + i));
     REQUIRE_NOTHROW(soak(random));

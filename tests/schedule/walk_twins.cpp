@@ -31,7 +31,7 @@ using namespace cleave::detail;
 
 namespace {
 
-std::size_t rounds(std::size_t usual) { return testing::cases(usual / 2, 10 * usual); }
+std::size_t rounds(std::size_t usual) { return testing::cases(usual / 6, 10 * usual); }
 
 /// A random schedule, without messages or with one of several kinds of them.
 schedule some_program(testing::rng& random) {

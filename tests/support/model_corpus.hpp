@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "support/cases.hpp"
+
 namespace cleave::testing {
 
 inline std::filesystem::path model_folder() {
@@ -32,6 +34,16 @@ inline std::vector<std::filesystem::path> model_files(giants big) {
       files.push_back(entry.path());
   }
   std::ranges::sort(files);
+  return files;
+}
+
+/// Returns the files that a slow test reads. Unless all cases run, `giant` is their only giant.
+inline std::vector<std::filesystem::path> some_model_files(std::string const& giant) {
+  auto files = model_files(giants::included);
+  if (!all_cases())
+    std::erase_if(files, [&](auto const& file) {
+      return file.extension() == ".gz" && file.filename() != giant + ".onnx.gz";
+    });
   return files;
 }
 

@@ -76,7 +76,7 @@ TEST_CASE("thread_run: recorded lowered programs end as recorded on each transpo
   for (auto const* name :
        {"dualpipev", "interleaved1f1b", "interleavedzerobubble", "loopedbfs", "zbvzerobubble"})
     for (nlohmann::json const& c : cases_of(recordings / (std::string("lower_") + name + ".json"))) {
-      if (!c.contains("derived") || seen++ % one_in(40) != 0) continue;
+      if (!c.contains("derived") || seen++ % one_in(100) != 0) continue;
       auto const s = of_rows(c["expect"]["program"]);
       for (auto const& [transport, d] : transports)
         CHECK_MESSAGE(
@@ -85,13 +85,13 @@ TEST_CASE("thread_run: recorded lowered programs end as recorded on each transpo
       compare_everywhere(s, c["name"]);
       ++run;
     }
-  CHECK(run >= 9);
+  CHECK(run >= 4);
 }
 
 TEST_CASE("thread_run: recorded mutants end as deadlock_verdict says") {
   std::size_t seen = 0, run = 0, stuck = 0;
   for (nlohmann::json const& c : cases_of(recordings / "mutations.json")) {
-    if (seen++ % one_in(15) != 0) continue;
+    if (seen++ % one_in(40) != 0) continue;
     nlohmann::json const& input = c["input"];
     auto const s = of_rows(input["rows"], {input["ranks"], input["stages"], input["microbatches"]});
     if (is_beyond_threads(s)) continue;
@@ -103,14 +103,14 @@ TEST_CASE("thread_run: recorded mutants end as deadlock_verdict says") {
     compare_everywhere(testing::with_plain_messages(s), c["name"]);
     ++run;
   }
-  CHECK(run >= 20);
-  CHECK(stuck >= 3);
+  CHECK(run >= testing::cases(7, 20));
+  CHECK(stuck >= testing::cases(1, 3));
 }
 
 TEST_CASE("thread_run: shuffled or dropped messages block threads where deadlock_verdict says") {
   testing::rng random(50);
   std::size_t stuck = 0, run = 0;
-  for (std::size_t i = 0; i < 600 / one_in(12); ++i) {
+  for (std::size_t i = 0; i < 600 / one_in(30); ++i) {
     auto const ranks = static_cast<std::uint32_t>(2 + random.below(3));
     auto const passes =
         make_schedule(random.one_in(2) ? schedule_family::zbv : schedule_family::interleaved_1f1b,

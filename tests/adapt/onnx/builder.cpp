@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cleave/adapt/onnx/check.hpp"
+#include "support/cases.hpp"
 #include "support/model_corpus.hpp"
 #include "support/onnx_cut.hpp"
 #include "support/onnx_text.hpp"
@@ -94,7 +95,9 @@ void check_interface(::onnx::ModelProto const& stage, cleave::onnx::staged const
 }  // namespace
 
 TEST_CASE("onnx::stages: every stage of every model matches its plan, and is valid if the whole model is") {
-  for (auto const& file : model_files(giants::included)) {
+  std::size_t number = 0;
+  for (auto const& file : some_model_files("lstm_30k")) {
+    bool const odd = ++number % 2 != 0;
     auto const name = model_name(file);
     CAPTURE(name);
     bool const giant = file.extension() == ".gz";
@@ -105,6 +108,7 @@ TEST_CASE("onnx::stages: every stage of every model matches its plan, and is val
     for (std::uint32_t const k : {2u, 3u, 4u, 8u}) {
       CAPTURE(k);
       if (giant && k != 4) continue;
+      if (!giant && (k == 3 || k == 8) != odd && !all_cases()) continue;
       auto const stages = split(g, equal_slices(g, k));
       auto const models = cleave::onnx::stages(stages, types);
       CHECK(models.size() == std::min(k, nodes_to_place(g)));

@@ -15,6 +15,7 @@
 #include "cleave/partition/acyclic/acyclic.hpp"
 #include "cleave/partition/model/metrics.hpp"
 #include "cleave/partition/slices/balance.hpp"
+#include "support/cases.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -104,7 +105,7 @@ TEST_CASE("cost_dag_of: gives calls and arcs without costs a default and counts 
 
 TEST_CASE("cost_dag_of: loads and bounds are those of the module graph, at any cost of a byte") {
   testing::rng dice(1);
-  for (int round = 0; round < 300; ++round) {
+  for (std::size_t round = 0; round < testing::cases(80, 300); ++round) {
     auto const text = random_graph_text(dice);
     CAPTURE(text);
     costed_module_graph const g(read_graph_json(text));

@@ -135,7 +135,7 @@ double min_k_cut(cleave::snapshot_arrays const& g, std::uint32_t k, double most,
 TEST_CASE("partition_acyclic: the bottleneck is never below the optimum and almost always equals it") {
   cleave::testing::rng r(1);
   std::size_t same = 0, solved = 0;
-  auto const rounds = cleave::testing::cases(40, 100);
+  auto const rounds = cleave::testing::cases(20, 100);
   for (std::size_t i = 0; i < rounds; ++i) {
     auto const g =
         random_graph(r, {.nodes = 1 + r.below(9), .states = 4, .replicable = 6, .tied = 8, .ordered = 6});
@@ -167,7 +167,7 @@ TEST_CASE("partition_acyclic: the bottleneck is never below the optimum and almo
 TEST_CASE("partition_acyclic: the cut is never below the best balanced cut and usually equals it") {
   cleave::testing::rng r(2);
   std::size_t same = 0, feasible = 0;
-  auto const rounds = cleave::testing::cases(30, 80);
+  auto const rounds = cleave::testing::cases(15, 80);
   for (std::size_t i = 0; i < rounds; ++i) {
     auto const g = random_graph(r, {.nodes = 3 + r.below(6), .ordered = 6});
     auto const k = static_cast<std::uint32_t>(2 + r.below(2));
@@ -238,7 +238,7 @@ TEST_CASE("partition_acyclic: device_order::any lowers the bottleneck if devices
 
 TEST_CASE("partition_acyclic: device_order::any is never worse than the given order") {
   cleave::testing::rng r(3);
-  for (int i = 0; i < 16; ++i) {
+  for (std::size_t i = 0; i < cleave::testing::cases(6, 16); ++i) {
     auto const g = random_graph(r, {.nodes = 2 + r.below(8)});
     auto const k = static_cast<std::uint32_t>(2 + r.below(3));
     auto o = random_options(r, g, k);
@@ -277,7 +277,7 @@ TEST_CASE("partition_acyclic: equal options give equal parts, and graphs of 300 
 
 TEST_CASE("partition_acyclic: with backward nodes the bottleneck is never below the optimum") {
   cleave::testing::rng r(5);
-  for (std::size_t i = 0; i < cleave::testing::cases(15, 40); ++i) {
+  for (std::size_t i = 0; i < cleave::testing::cases(6, 40); ++i) {
     auto const g = random_graph(r, {.nodes = 2 + r.below(8)});
     acyclic_options o;
     o.limits.backward.resize(g.nodes());
@@ -293,7 +293,7 @@ TEST_CASE("partition_acyclic: with backward nodes the bottleneck is never below 
 TEST_CASE("partition_acyclic: the step time is the callable's, and no longer than at the best bottleneck") {
   cleave::testing::rng r(6);
   int shorter = 0;
-  for (int i = 0; i < 8; ++i) {
+  for (std::size_t i = 0; i < cleave::testing::cases(3, 8); ++i) {
     auto const g = random_graph(r, {.nodes = 40, .reach = 8});
     // Each part waits for the one before it: the pipeline fills, then seven more microbatches run.
     auto const step = [&](cleave::partition const& p) {

@@ -47,7 +47,7 @@ partitioned_level first_parts(weighted_level const& g, std::size_t parts, bool g
 
 TEST_CASE("first_cut: centre growing cuts a long thin graph at most a quarter worse than bisection") {
   testing::rng r(1);
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  for (std::uint64_t seed = 1; seed <= testing::cases(1, 5); ++seed) {
     auto const g = thick_circle(r, 4000);
     auto const round = first_parts(g, 16, true, seed);
     auto const bisected = first_parts(g, 16, false, seed);
@@ -58,7 +58,7 @@ TEST_CASE("first_cut: centre growing cuts a long thin graph at most a quarter wo
 TEST_CASE("first_cut: keeps round parts of a mesh, at most a quarter worse than bisection") {
   auto const g = testing::triangulated_squares(60);
   std::size_t kept = 0;
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  for (std::uint64_t seed = 1; seed <= testing::cases(2, 5); ++seed) {
     auto const round = first_parts(g, 64, true, seed);
     auto const bricks = first_parts(g, 64, false, seed);
     kept += round.of != bricks.of;
@@ -69,7 +69,7 @@ TEST_CASE("first_cut: keeps round parts of a mesh, at most a quarter worse than 
 
 TEST_CASE("first_cut: every node gets a part, and part weights are the sums of their nodes") {
   testing::rng r(3);
-  for (std::size_t i = 0; i < testing::cases(30, 100); ++i) {
+  for (std::size_t i = 0; i < testing::cases(12, 100); ++i) {
     auto const g = testing::random_strip(r, 40 + r.below(200), 1 + r.below(12), 1 + r.below(5));
     bool const how = r.one_in(2);
     auto const p = first_parts(g, 2 + r.below(6), how, r.next());

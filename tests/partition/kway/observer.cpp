@@ -18,18 +18,20 @@ using namespace cleave::detail;
 
 namespace {
 
+std::uint32_t const side = static_cast<std::uint32_t>(testing::cases(16, 24));
+
 /// A grid as a graph, and as a hypergraph with a net per edge.
 struct grid {
   adjacency<std::uint32_t, std::int64_t> graph;
   hypergraph<std::uint32_t> nets;
 
-  explicit grid(std::uint32_t side) {
-    nets.nodes = side * side;
+  explicit grid(std::uint32_t width) {
+    nets.nodes = width * width;
     for (std::uint32_t n = 0; n < nets.nodes; ++n) {
-      auto const row = n / side, column = n % side;
-      if (row > 0) graph.targets.push_back(n - side);
+      auto const row = n / width, column = n % width;
+      if (row > 0) graph.targets.push_back(n - width);
       if (column > 0) graph.targets.push_back(n - 1);
-      for (auto const to : {column + 1 < side ? n + 1 : n, row + 1 < side ? n + side : n}) {
+      for (auto const to : {column + 1 < width ? n + 1 : n, row + 1 < width ? n + width : n}) {
         if (to == n) continue;
         graph.targets.push_back(to);
         nets.pins.insert(nets.pins.end(), {n, to});
@@ -91,16 +93,16 @@ void check_calls(std::size_t nodes, Cut cut) {
 
 TEST_CASE(
     "kway_observer: hears the steps on the graph on the caller's thread, and ends the call by throwing") {
-  grid const g(24);
-  check_calls(576, [&](kway_preset preset, std::uint32_t threads, kway_observer* observer) {
+  grid const g(side);
+  check_calls(side * side, [&](kway_preset preset, std::uint32_t threads, kway_observer* observer) {
     return partition_kway(g.graph.view(), 8, {.preset = preset, .threads = threads, .observer = observer});
   });
 }
 
 TEST_CASE("kway_observer: hears the steps on a hypergraph on the caller's thread, and ends the call too") {
-  grid const g(24);
+  grid const g(side);
   for (auto const objective : {hypergraph_objective::connectivity, hypergraph_objective::cut_nets})
-    check_calls(576, [&](kway_preset preset, std::uint32_t threads, kway_observer* observer) {
+    check_calls(side * side, [&](kway_preset preset, std::uint32_t threads, kway_observer* observer) {
       return partition_hypergraph(
           g.nets.view(), 8,
           {.preset = preset, .objective = objective, .threads = threads, .observer = observer});

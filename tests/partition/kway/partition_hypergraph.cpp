@@ -102,7 +102,8 @@ TEST_CASE(
     "partition_hypergraph: is never below the optimum of small hypergraphs, and `quality` mostly finds it") {
   testing::rng r(1);
   std::size_t found = 0, tried = 0;
-  for (int i = 0; i < 40; ++i) {
+  auto const rounds = testing::cases(14, 40);
+  for (std::size_t i = 0; i < rounds; ++i) {
     auto const h = random_hypergraph(r, 4 + r.below(5), 3 + r.below(12), i % 2 == 1);
     auto const k = static_cast<std::uint32_t>(2 + r.below(2));
     for (auto const objective : objectives) {
@@ -123,7 +124,7 @@ TEST_CASE(
       ++tried, found += cost == least;
     }
   }
-  CHECK(tried >= 65);
+  CHECK(tried >= rounds * 65 / 40);
   CHECK(found * 10 >= tried * 9);
 }
 
@@ -141,7 +142,8 @@ TEST_CASE("measure_cut: counts as a set of parts per net does") {
 TEST_CASE("partition_hypergraph: keeps limits, reports what it did and does not depend on threads") {
   testing::rng r(3);
   for (int i = 0; i < 2; ++i) {
-    auto const h = i % 2 == 0 ? netlist(r, testing::cases(200, 500)) : random_hypergraph(r, 250, 350, true);
+    auto const h = i % 2 == 0 ? netlist(r, testing::cases(120, 500))
+                              : random_hypergraph(r, testing::cases(80, 250), testing::cases(110, 350), true);
     for (auto const preset : presets)
       for (auto const objective : objectives) {
         auto const k = static_cast<std::uint32_t>(2 + r.below(9));
@@ -159,13 +161,14 @@ TEST_CASE("partition_hypergraph: keeps limits, reports what it did and does not 
 TEST_CASE("partition_hypergraph: finds the groups of a hypergraph that falls apart") {
   testing::rng r(4);
   hypergraph<std::uint32_t> h;
-  h.nodes = 400;
+  auto const each = testing::cases(50, 100);
+  h.nodes = 4 * each;
   std::vector<std::uint32_t> name(h.nodes);
   for (std::uint32_t n = 0; n < h.nodes; ++n) name[n] = n;
   r.shuffle(name);
-  for (int e = 0; e < 2400; ++e) {
+  for (std::size_t e = 0; e < 6 * h.nodes; ++e) {
     auto const group = r.below(4);
-    for (int pin = 0; pin < 4; ++pin) h.pins.push_back(name[group * 100 + r.below(100)]);
+    for (int pin = 0; pin < 4; ++pin) h.pins.push_back(name[group * each + r.below(each)]);
     h.offsets.push_back(static_cast<std::uint32_t>(h.pins.size()));
   }
   for (auto const preset : presets)
@@ -230,9 +233,10 @@ TEST_CASE("partition_hypergraph: weights may be real numbers, or close to the la
 TEST_CASE("partition_hypergraph: sums of real weights over large nets, and huge limits, do not overflow") {
   testing::rng r(7);
   hypergraph<std::uint32_t, std::int64_t, double> h;
-  h.nodes = 300;
+  h.nodes = testing::cases(120, 300);
   for (int e = 0; e < 40; ++e) {
-    for (int pin = 0; pin < 150; ++pin) h.pins.push_back(static_cast<std::uint32_t>(r.below(h.nodes)));
+    for (std::size_t pin = 0; pin < h.nodes / 2; ++pin)
+      h.pins.push_back(static_cast<std::uint32_t>(r.below(h.nodes)));
     h.offsets.push_back(static_cast<std::uint32_t>(h.pins.size()));
     h.net_weight.push_back(0.1 * static_cast<double>(1 + r.below(7)));
   }

@@ -104,7 +104,7 @@ graph some_graph(testing::rng& r, std::size_t round) {
 
 TEST_CASE("stream_partitioner: places each node, keeps the limits, and counts the cut of the whole graph") {
   testing::rng r(1);
-  for (std::size_t round = 0; round < testing::cases(12, 30); ++round) {
+  for (std::size_t round = 0; round < testing::cases(6, 30); ++round) {
     auto const g = some_graph(r, round);
     auto const nodes = g.view().nodes();
     stream_options o;
@@ -134,7 +134,7 @@ TEST_CASE("stream_partitioner: places each node, keeps the limits, and counts th
 
 TEST_CASE("stream_partitioner: keeps tight limits of nodes that weigh 1") {
   testing::rng r(2);
-  for (std::size_t round = 0; round < 12; ++round) {
+  for (std::size_t round = 0; round < testing::cases(6, 12); ++round) {
     auto g = testing::random_adjacency(r, 60 + r.below(100), r.below(600), 5);
     g.node_weight.clear();
     auto const parts = static_cast<std::uint32_t>(2 + r.below(8));
@@ -151,7 +151,7 @@ TEST_CASE("stream_partitioner: keeps tight limits of nodes that weigh 1") {
 
 TEST_CASE("stream_partitioner: without a buffer, it is LDG or Fennel") {
   testing::rng r(3);
-  for (std::size_t round = 0; round < 200; ++round) {
+  for (std::size_t round = 0; round < testing::cases(80, 200); ++round) {
     auto const g = some_graph(r, round);
     auto const parts = static_cast<std::uint32_t>(1 + r.below(20));
     stream_options const o{.imbalance = round % 5 == 0 ? 10 : 4.0,
@@ -166,7 +166,7 @@ TEST_CASE("stream_partitioner: without a buffer, it is LDG or Fennel") {
 
 TEST_CASE("stream_partitioner: a buffer never makes the cut larger") {
   testing::rng r(4);
-  for (std::size_t round = 0; round < testing::cases(4, 10); ++round) {
+  for (std::size_t round = 0; round < testing::cases(2, 10); ++round) {
     auto g = testing::random_adjacency(r, 100, 300, 1);
     g.node_weight.clear(), g.edge_weight.clear();
     auto const rule = round % 2 == 0 ? stream_rule::ldg : stream_rule::fennel;
@@ -190,8 +190,9 @@ TEST_CASE("stream_partitioner: a buffer for all nodes cuts a ring of cliques bet
 
 TEST_CASE("stream_partitioner: threads do not affect the result, seeds are kept") {
   testing::rng r(5);
-  auto const g = testing::random_adjacency(r, 1000, 3000, 3);
-  stream_options o{.imbalance = 0.1, .buffer = 250, .seed = 7};
+  auto const nodes = testing::cases(400, 1000);
+  auto const g = testing::random_adjacency(r, nodes, 3 * nodes, 3);
+  stream_options o{.imbalance = 0.1, .buffer = nodes / 4, .seed = 7};
   auto const one = streamed(g, 8, o);
   CHECK(streamed(g, 8, o).of == one.of);
   o.threads = 3;

@@ -84,7 +84,7 @@ void check_same_parts(A const& a, B const& b, kway_options options, std::uint32_
 
 TEST_CASE("partition_kway: 32-bit and 64-bit offsets give the same parts") {
   rng random(11);
-  auto const g = testing::random_strip(random, testing::cases(300, 600), 20, 6);
+  auto const g = testing::random_strip(random, testing::cases(120, 600), 20, 6);
   typed_arrays<std::uint32_t> const narrow(g);
   typed_arrays<std::uint64_t> const wide(g);
   typed_arrays<std::int64_t> const with_sign(g);
@@ -195,7 +195,7 @@ TEST_CASE("weighted_view: counts more directed edges than 32 bits number") {
 
 TEST_CASE("contraction: wide offsets, and positions remembered anew, give the same level") {
   rng random(5);
-  auto const g = testing::random_strip(random, 40000, 100, 5);
+  auto const g = testing::random_strip(random, testing::cases(10'000, 40'000), 100, 5);
   wide_level const wide(g);
   cluster_rules const rules{.heaviest = 12, .fixed = nullptr};
   auto const clusters = [&](weighted_view const& v) {
@@ -218,7 +218,7 @@ TEST_CASE("contraction: wide offsets, and positions remembered anew, give the sa
 
 TEST_CASE("multilevel_kway: levels with wide offsets give the same parts") {
   rng random(8);
-  auto const g = testing::random_strip(random, 6000, 40, 4);
+  auto const g = testing::random_strip(random, testing::cases(2'000, 6'000), 40, 4);
   cluster_rules const rules{.heaviest = 8, .fixed = nullptr};
   thread_team const team(1);
   auto const c = label_clustering<std::int64_t>(g.view(), rules).clusters(1, team);

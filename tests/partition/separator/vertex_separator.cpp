@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/cases.hpp"
 #include "support/rng.hpp"
 #include "support/small_adjacency.hpp"
 
@@ -95,7 +96,7 @@ TEST_CASE("vertex_separator: is never lighter than the optimum of small graphs, 
   rng r(1);
   int graphs = 0, optimal = 0;
   for (std::size_t nodes = 1; nodes <= 9; ++nodes)
-    for (int i = 0; i < 12; ++i) {
+    for (std::size_t i = 0; i < testing::cases(3, 12); ++i) {
       auto const g = testing::random_adjacency(r, nodes, r.below(2 * nodes + 1), i % 2 == 0 ? 1 : 4);
       for (auto const imbalance : {0.0, 0.2}) {
         auto const found = checked(g, {.imbalance = imbalance});
@@ -112,7 +113,7 @@ TEST_CASE("vertex_separator: is never lighter than the optimum of small graphs, 
 TEST_CASE("vertex_separator: finds the separators of grids, stars, paths and rings of cliques") {
   CHECK(checked(testing::grid_adjacency(40, 20)) == 20);
   CHECK(checked(star_of(1000)) == 1);
-  CHECK(checked(path_of(200'000)) == 1);
+  CHECK(checked(path_of(static_cast<std::uint32_t>(testing::cases(40'000, 200'000)))) == 1);
   CHECK(checked(testing::clique_ring(6, 5)) == 2);
 }
 
@@ -146,7 +147,7 @@ TEST_CASE("vertex_separator: puts a node that is too heavy for a side into the s
 
 TEST_CASE("vertex_separator: results are valid for random graphs, and equal for equal seeds") {
   rng r(2);
-  for (int i = 0; i < 40; ++i) {
+  for (std::size_t i = 0; i < testing::cases(12, 40); ++i) {
     auto const nodes = 1 + r.below(600);
     auto const g = testing::random_adjacency(r, nodes, r.below(3 * nodes), i % 2 == 0 ? 1 : 9);
     separator_options const options{.imbalance = 0.1 * static_cast<double>(r.below(5)),

@@ -14,6 +14,7 @@
 #include "cleave/schedule/lower/lower.hpp"
 #include "cleave/schedule/search/exact_schedule.hpp"
 #include "cleave/schedule/simulate/memory_over_time.hpp"
+#include "support/cases.hpp"
 #include "support/random_step.hpp"
 #include "support/run_order.hpp"
 
@@ -57,7 +58,8 @@ double best_generated(search_problem const& problem) {
 TEST_CASE("search_schedule: the result runs within the memory limits, and no family that fits is faster") {
   splitmix rng(21);
   int families = 0, better = 0;
-  for (int round = 0; round < 150; ++round) {
+  auto const rounds = static_cast<int>(testing::cases(40, 150));
+  for (int round = 0; round < rounds; ++round) {
     auto problem = testing::random_step(rng, {4, 3, 9});
     if (rng.below(3) > 0) problem.memory_limit = {testing::random_memory_limit(rng, problem)};
     auto const form = rng.below(2) == 0 ? backward_choice::either : backward_choice::whole;
@@ -81,14 +83,15 @@ TEST_CASE("search_schedule: the result runs within the memory limits, and no fam
     families += best < no_end;
     better += told.makespan < best - 1e-9;
   }
-  CHECK(families > 40);
+  CHECK(families > rounds * 4 / 15);
   CHECK(3 * better > families);
 }
 
 TEST_CASE("search_schedule: is within 5 % of the optimum on small problems") {
   splitmix rng(22);
   int compared = 0, reached = 0;
-  for (int round = 0; round < 60; ++round) {
+  auto const rounds = static_cast<int>(testing::cases(20, 60));
+  for (int round = 0; round < rounds; ++round) {
     auto problem = testing::random_step(rng, {3, 2, 4});
     if (problem.costs.size() * problem.microbatches > 12) continue;
     if (rng.below(2) == 0) problem.memory_limit = {testing::random_memory_limit(rng, problem)};
@@ -109,13 +112,13 @@ TEST_CASE("search_schedule: is within 5 % of the optimum on small problems") {
     CHECK(found.certificate.bound <= best->certificate.makespan + 1e-9);
     reached += found.certificate.makespan <= best->certificate.makespan + 1e-9;
   }
-  CHECK(compared > 25);
+  CHECK(compared > rounds * 5 / 12);
   CHECK(10 * reached >= 9 * compared);
 }
 
 TEST_CASE("search_schedule: the same seed gives the same result, within the allowed effort") {
   splitmix rng(23);
-  for (int round = 0; round < 10; ++round) {
+  for (std::size_t round = 0; round < testing::cases(4, 10); ++round) {
     auto const problem = testing::random_step(rng, {4, 2, 8});
     auto const one = search_schedule(problem, quick), other = search_schedule(problem, quick);
     CHECK(one.order == other.order);
@@ -176,7 +179,7 @@ TEST_CASE("search_schedule: keeps a given placement, even with skip edges") {
 
 TEST_CASE("search_schedule: the result can be lowered without faults") {
   splitmix rng(24);
-  for (int round = 0; round < 10; ++round) {
+  for (std::size_t round = 0; round < testing::cases(4, 10); ++round) {
     auto const found = search_schedule(testing::random_step(rng), quick);
     CHECK_FALSE(find_schedule_fault(lower(found.order)));
   }
@@ -184,7 +187,7 @@ TEST_CASE("search_schedule: the result can be lowered without faults") {
 
 TEST_CASE("search_schedule: a rank of speed s takes a stage's cost / s, on any placement") {
   splitmix rng(71);
-  for (int round = 0; round < 20; ++round) {
+  for (std::size_t round = 0; round < testing::cases(8, 20); ++round) {
     CAPTURE(round);
     search_problem fast{.ranks = 2, .microbatches = 3, .speed = {static_cast<double>(1 + rng.below(4)), 0.5}};
     fast.place = stage_placement{2, {}, chain_edges(4)};

@@ -17,6 +17,7 @@
 #include "cleave/split/modules/compile_pieces.hpp"
 #include "cleave/split/modules/split_buckets.hpp"
 #include "cleave/split/modules/split_by_tags.hpp"
+#include "support/cases.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/model.hpp"
 #include "support/random_module_graph.hpp"
@@ -114,7 +115,7 @@ testing::model chain_with(std::size_t calls, std::size_t bad) {
 
 TEST_CASE("slice_piece: slices that run one after the other compute the same as the piece") {
   testing::rng random(1);
-  for (int round = 0; round < 200; ++round) {
+  for (std::size_t round = 0; round < testing::cases(60, 200); ++round) {
     auto const g = testing::random_module_graph(random, 1 + random.below(20), random.below(3));
     integer_interpretation meaning;
     std::vector<std::optional<integer_value>> at(g.list().size());
@@ -145,7 +146,7 @@ TEST_CASE("slice_piece: slices that run one after the other compute the same as 
 TEST_CASE("slice_piece: each call runs under the state that it has in the piece") {
   testing::rng random(2);
   auto const scopes = testing::four_scopes(scope_policy::replicate);
-  for (int round = 0; round < 200; ++round) {
+  for (std::size_t round = 0; round < testing::cases(60, 200); ++round) {
     auto const g =
         testing::with_random_marks(random, testing::random_module_graph(random, 1 + random.below(15)), 3);
     testing::state_simulation const whole(g, testing::numbered::as_original);
@@ -171,7 +172,8 @@ TEST_CASE("compile_failure: all modes compute the same as the graph, for any ref
   strings const all = {"f",    "g",       "add",     "CamelCase", "sum",   "f_3",   "aten.mul", "getitem",
                        "tup2", "__add__", "layer.0", "layer_0",   "layer", "a.b.c", "submod_0", "linear"};
   std::size_t refused = 0, cut = 0;
-  for (int round = 0; round < 300; ++round) {
+  auto const rounds = testing::cases(60, 300);
+  for (std::size_t round = 0; round < rounds; ++round) {
     auto g = testing::random_module_graph(random, 1 + random.below(25), random.below(3));
     split_module_options options{.symbols = symbol_rule::bound_before_use};
     if (random.one_in(3)) {
@@ -237,8 +239,8 @@ TEST_CASE("compile_failure: all modes compute the same as the graph, for any ref
       CHECK(static_cast<std::size_t>(std::ranges::count_if(limited.report(i), &piece_report::attempted)) <=
             limit);
   }
-  CHECK(refused > 100);
-  CHECK(cut > 100);
+  CHECK(refused > rounds / 3);
+  CHECK(cut > rounds / 3);
 }
 
 TEST_CASE("compile_failure: split_again finds one bad call and says what it did with each half") {
