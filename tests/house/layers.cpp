@@ -56,8 +56,7 @@ names const threads{"atomic", "barrier",   "condition_variable", "future",     "
                     "mutex",  "semaphore", "shared_mutex",       "stop_token", "thread"};
 names const may_use_threads{"run", "mpi", "cuda"};
 names const thread_files{"core/joined_threads.hpp",  // exceptions in folders that may not
-                         "partition/kway/detail/team.hpp",
-                         "torch/accumulation_hooks.hpp"};
+                         "partition/kway/detail/team.hpp", "torch/accumulation_hooks.hpp"};
 names const banned{"functional", "iostream", "random", "regex"};
 
 /// Returns the library outside std that an angled include belongs to, or "".

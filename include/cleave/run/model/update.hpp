@@ -11,8 +11,9 @@
 
 namespace cleave::inline v0_2 {
 
-/// The norm of the gradients and the factor for them in an optimiser step, in device memory. A stage multiplies its gradients by
-/// `factor`. If `applied` is 0, a gradient is not finite, and the stage changes nothing.
+/// The norm of the gradients and the factor for them in an optimiser step, in device memory. A stage
+/// multiplies its gradients by `factor`. If `applied` is 0, a gradient is not finite, and the stage changes
+/// nothing.
 struct device_update {
   double factor = 0;
   double norm = 0;  ///< norm of all gradients before clipping, ties counted once
