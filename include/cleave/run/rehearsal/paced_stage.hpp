@@ -18,7 +18,7 @@
 namespace cleave::inline v0_2 {
 
 /// A stage whose passes take at least given times, to try a plan for slower machines on this one: each call
-/// of `S` is followed by a sleep for the rest of its time.
+/// of `S` is followed by a sleep for the rest of its time. Calls of `custom` and `overlapped` are not.
 template <class S>
   requires stage<S, host_device>
 class paced_stage : public S {
