@@ -33,8 +33,6 @@
 #include "cleave/run/rehearsal/paced_stage.hpp"
 /// Threads whose messages are as late as over other links.
 #include "cleave/run/rehearsal/throttled_threads.hpp"
-/// Runs a schedule as slowly as other devices would.
-#include "cleave/run/rehearsal/rehearse.hpp"
 /// Communicators between threads.
 #include "cleave/run/host/host_threads.hpp"
 /// Splits a batch into microbatches.
