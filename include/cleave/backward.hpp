@@ -30,6 +30,10 @@
 #include "cleave/backward/weight_cut.hpp"
 /// Finds the fewest bytes of saved activations between forward and backward.
 #include "cleave/backward/min_saved_activations.hpp"
+/// A forward and a backward pass as one graph.
+#include "cleave/backward/joint_graph.hpp"
+/// Chooses what is saved between forward, backward and weight pass, and what runs again.
+#include "cleave/backward/cut_joint_graph.hpp"
 /// Suggests values to recompute in the backward pass rather than save.
 #include "cleave/backward/recompute_hints.hpp"
 /// The root graph of a pipe, which calls the stages, as flat arrays.

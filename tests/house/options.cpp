@@ -140,6 +140,6 @@ TEST_CASE("options: the tables of the documents have the members of the structs,
     }
   }
   std::ranges::sort(found);
-  CHECK(found == text{"balance_options", "capability_options", "placement_options", "placement_row_options",
-                      "plan_options", "replication_options"});
+  CHECK(found == text{"balance_options", "capability_options", "joint_cut_options", "placement_options",
+                      "placement_row_options", "plan_options", "replication_options"});
 }

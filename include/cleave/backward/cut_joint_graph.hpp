@@ -26,7 +26,7 @@ namespace cleave::inline v0_2 {
 struct joint_cut_options {
   /// Limit on the bytes of all microbatches in flight. If given, the least cost of operations that run again
   /// is sought within it.
-  std::optional<std::size_t> most_bytes = std::nullopt;
+  std::optional<std::size_t> most_bytes = {};
   /// Without a limit: bytes that one unit of cost must save, at least 0.
   double bytes_per_cost = 0;
   std::size_t forward_copies = 1;  ///< microbatches between their forward and their backward pass

@@ -11,8 +11,10 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/real.hpp"
+#include "cleave/graph/concepts.hpp"
 #include "cleave/graph/csr.hpp"
 #include "cleave/graph/label.hpp"
+#include "cleave/graph/snapshot.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 
 /// A joint graph holds the forward and the backward pass of a stage: the operations of both, in one order.
@@ -149,6 +151,38 @@ void check_joint_graph(basic_joint_graph<Index> const& g) {
     throw joint_graph_error("joint graph: " + joint_graph_fault_text(g, *f), *f);
 }
 
+}  // namespace cleave::detail
+
+namespace cleave::inline v0_2 {
+
+/// Says which values of a training graph belong to the backward pass.
+template <class Value>
+struct joint_marks {
+  std::vector<Value> gradients = {};         ///< values at which the backward pass starts, of any origin
+  std::vector<Value> parameters = {};        ///< inputs that stay on the rank, like state
+  std::vector<Value> input_gradients = {};   ///< outputs that another stage waits for
+  std::vector<Value> weight_gradients = {};  ///< outputs that are gradients of state; all others are results
+  std::vector<char> fixed = {};              ///< for each node: 1 if it may run only once; may be empty
+};
+
+/// What the backward pass of a node reads beside the gradients of its results.
+enum class backward_reads : std::uint8_t {
+  nothing,   ///< as of a sum or a transpose
+  operands,  ///< as of a matrix product
+  results,   ///< as of an exponential or a sigmoid
+  both
+};
+
+/// Options of `joint_graph_with_backward`.
+struct joint_backward_options {
+  std::vector<backward_reads> reads = {};  ///< for each node; empty: both for all
+  std::vector<char> fixed = {};            ///< for each node: 1 if it may run only once; empty: none
+};
+
+}  // namespace cleave
+
+namespace cleave::inline v0_2::detail {
+
 /// Appends nodes to a joint graph. Helper of the functions that make one.
 template <std::unsigned_integral Index>
 class joint_graph_writer {
@@ -173,13 +207,10 @@ class joint_graph_writer {
 
   /// Returns the node of a value. A value that no node has made yet becomes a parameter if it is state or a
   /// constant, and otherwise what `outside` says.
-  /// \throws error if a later node makes it
   Index held(Index v, std::vector<Index>& at, joint_source outside) {
-    if (at[v] != none<Index>) return at[v];
-    if (from_.from[v] == source::node)
-      throw error("joint graph: node " + from_.label(from_.producer[v]) +
-                  " comes after a node that reads its result; list nodes in topological order");
-    return at[v] = value(v, is_held(from_.from[v]) ? joint_source::parameter : outside);
+    return at[v] != none<Index>
+               ? at[v]
+               : at[v] = value(v, is_held(from_.from[v]) ? joint_source::parameter : outside);
   }
 
   /// Adds node `n` of the snapshot, which reads `reads`, and sets the nodes of its results in `at`.
@@ -211,35 +242,21 @@ class joint_graph_writer {
   basic_joint_graph<Index> made_;
 };
 
-}  // namespace cleave::detail
-
-namespace cleave::inline v0_2 {
-
-/// Says which values of a training graph belong to the backward pass.
+/// Makes the joint graph of a snapshot of a training graph. Helper of `joint_graph_of`.
 template <std::unsigned_integral Index>
-struct joint_marks {
-  std::vector<Index> gradients;         ///< inputs or results of nodes at which the backward pass starts
-  std::vector<Index> input_gradients;   ///< outputs that another stage waits for
-  std::vector<Index> weight_gradients;  ///< outputs that are gradients of state; all others are results
-  std::vector<char> fixed;              ///< for each node: 1 if it may run only once; may be empty
-};
-
-/// Returns the joint graph of a training graph that has both passes already, such as one of ONNX. Its state
-/// becomes the parameters. Every node that depends on a marked gradient belongs to the backward pass. O(V +
-/// E).
-///
-/// \param g in the order of its nodes, which must be topological
-/// \throws joint_graph_error
-template <std::unsigned_integral Index>
-basic_joint_graph<Index> joint_graph_of(basic_snapshot_arrays<Index> const& g,
-                                        joint_marks<Index> const& marks) {
+basic_joint_graph<Index> joint_graph_of_arrays(basic_snapshot_arrays<Index> const& g,
+                                               joint_marks<Index> const& marks) {
   std::vector<Index> at(g.values(), none<Index>);
   std::vector<char> is_gradient(g.values());
   for (Index const v : marks.gradients) is_gradient[v] = 1;
-  detail::joint_graph_writer<Index> w(g);
-  auto const held = [&](Index v) {
-    return w.held(v, at, is_gradient[v] ? joint_source::gradient : joint_source::input);
+  joint_graph_writer<Index> w(g);
+  auto const held = [&](Index v) { return w.held(v, at, joint_source::input); };
+  auto const add = [&](std::vector<Index> const& values, joint_source kind) {
+    for (Index const v : values)
+      if (at[v] == none<Index> && g.from[v] != source::node) at[v] = w.value(v, kind);
   };
+  add(marks.gradients, joint_source::gradient);
+  add(marks.parameters, joint_source::parameter);
   for (Index const v : g.inputs) held(v);
   for (std::size_t n = 0; n < g.nodes(); ++n) {
     auto const results = g.results[n];
@@ -264,34 +281,23 @@ basic_joint_graph<Index> joint_graph_of(basic_snapshot_arrays<Index> const& g,
   list(marks.weight_gradients, made.weight_gradients);
   for (Index const v : g.outputs)
     if (!is_returned[v]) made.results.push_back(held(v));
-  detail::check_joint_graph(made);
+  check_joint_graph(made);
   return std::move(made);
 }
 
-/// What the backward pass of a node reads beside the gradients of its results.
-enum class backward_reads : std::uint8_t {
-  nothing,   ///< as of a sum or a transpose
-  operands,  ///< as of a matrix product
-  results,   ///< as of an exponential or a sigmoid
-  both
-};
+/// Throws if a list has neither an entry per node nor none.
+inline void check_entries(char const* name, std::size_t entries, std::size_t nodes) {
+  if (entries != 0 && entries != nodes)
+    throw error("joint graph: `" + std::string(name) + "` has " + std::to_string(entries) +
+                " entries, but the graph has " + std::to_string(nodes) + " nodes");
+}
 
-/// Options of `joint_graph_with_backward`.
-struct joint_backward_options {
-  std::vector<backward_reads> reads = {};  ///< for each node; empty: both for all
-  std::vector<char> fixed = {};            ///< for each node: 1 if it may run only once; empty: none
-};
-
-/// Returns a forward graph with the backward pass that a reverse-mode autograd would run.
-///
-/// Each node gets one backward node for the gradients of its operands and, if it reads state, one for the
-/// gradients of state, which each cost as much as the node. A gradient has the bytes of its value. Gradients
-/// of all inputs and of all state are returned. O(V + E).
+/// Appends a backward pass to a snapshot. Helper of `joint_graph_with_backward`.
 template <std::unsigned_integral Index>
-basic_joint_graph<Index> joint_graph_with_backward(basic_snapshot_arrays<Index> const& g,
-                                                   joint_backward_options const& o = {}) {
+basic_joint_graph<Index> append_backward(basic_snapshot_arrays<Index> const& g,
+                                         joint_backward_options const& o) {
   std::vector<Index> at(g.values(), none<Index>);
-  detail::joint_graph_writer<Index> w(g);
+  joint_graph_writer<Index> w(g);
   auto const held = [&](Index v) { return w.held(v, at, joint_source::input); };
   for (Index const v : g.inputs) held(v);
   for (std::size_t n = 0; n < g.nodes(); ++n) {
@@ -341,6 +347,49 @@ basic_joint_graph<Index> joint_graph_with_backward(basic_snapshot_arrays<Index> 
   list(g.inputs, made.input_gradients);
   list(g.state, made.weight_gradients);
   return std::move(made);
+}
+
+}  // namespace cleave::detail
+
+namespace cleave::inline v0_2 {
+
+/// Returns the joint graph of a training graph that has both passes already, such as one of ONNX. Its state
+/// becomes the parameters. Every node that depends on a marked gradient belongs to the backward pass.
+/// Expected O(V
+/// + E).
+///
+/// \throws joint_graph_error; adapter_error; error for a marked value that the graph does not have
+template <function_graph Graph>
+joint_arrays joint_graph_of(Graph const& g, joint_marks<value_t<Graph>> const& marks) {
+  auto const s = snapshot_of(g);
+  detail::check_entries("fixed", marks.fixed.size(), s.nodes());
+  auto const numbers = [&](std::vector<value_t<Graph>> const& values) {
+    std::vector<std::uint32_t> list;
+    for (auto const& v : values) {
+      auto const slot = s.find_slot(v);
+      if (slot == none<std::uint32_t>) throw error("joint graph: a marked value is not in the graph");
+      list.push_back(s.latest[slot]);
+    }
+    return list;
+  };
+  return detail::joint_graph_of_arrays<std::uint32_t>(
+      s, {numbers(marks.gradients), numbers(marks.parameters), numbers(marks.input_gradients),
+          numbers(marks.weight_gradients), marks.fixed});
+}
+
+/// Returns a forward graph with the backward pass that a reverse-mode autograd would run.
+///
+/// Each node gets one backward node for the gradients of its operands and, if it reads state, one for the
+/// gradients of state, which each cost as much as the node. A gradient has the bytes of its value. Gradients
+/// of all inputs and of all state are returned. Expected O(V + E).
+///
+/// \throws adapter_error; error if lists have a wrong length
+template <function_graph Graph>
+joint_arrays joint_graph_with_backward(Graph const& g, joint_backward_options const& o = {}) {
+  auto const s = snapshot_of(g);
+  detail::check_entries("reads", o.reads.size(), s.nodes());
+  detail::check_entries("fixed", o.fixed.size(), s.nodes());
+  return detail::append_backward<std::uint32_t>(s, o);
 }
 
 }  // namespace cleave
