@@ -34,6 +34,8 @@ struct subcommand {
 std::vector<subcommand> const subcommands = {
     {"split", "cuts a model into balanced stages", tool::split},
     {"place", "cuts a model into stages for unlike devices and their links", tool::place},
+    {"recompute", "says what a training step saves between its passes, and what fewer bytes cost",
+     tool::recompute},
     {"inspect", "describes a model", tool::inspect},
     {"demo", "cuts a model, runs its stages as a pipeline and compares them with the whole model",
      tool::demo},

@@ -8,6 +8,7 @@ namespace tool {
 /// The subcommands, each in the file of its name. They return the exit code, 0 (done) or 1 (infeasible), and
 /// throw all other errors.
 int place(std::span<std::string const> words);
+int recompute(std::span<std::string const> words);
 int inspect(std::span<std::string const> words);
 int split(std::span<std::string const> words);
 int demo(std::span<std::string const> words);

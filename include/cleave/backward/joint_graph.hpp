@@ -355,8 +355,7 @@ namespace cleave::inline v0_2 {
 
 /// Returns the joint graph of a training graph that has both passes already, such as one of ONNX. Its state
 /// becomes the parameters. Every node that depends on a marked gradient belongs to the backward pass.
-/// Expected O(V
-/// + E).
+/// Expected O(V + E).
 ///
 /// \throws joint_graph_error; adapter_error; error for a marked value that the graph does not have
 template <function_graph Graph>
