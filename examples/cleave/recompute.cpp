@@ -59,10 +59,11 @@ bool read_limit(std::string_view text, recompute_task& task) {
 }
 
 void add_options(command& c, recompute_task& task) {
-  c.options.push_back({"", "--limit", "SIZE", "a size as in 512MiB, or a percentage from 0% to 100%",
-                       "fit into SIZE, or a percentage such as 50% of what nothing run again takes;\n" +
-                           std::string(30, ' ') + "without it, a table of percentages",
-                       [&](auto text) { return read_limit(text, task); }});
+  c.options.push_back(
+      {"", "--limit", "LIMIT", "a size as in 512MiB, or a percentage from 0% to 100%",
+       "fit into a size, or a percentage such as 50% of what is saved if nothing runs again;\n" +
+           std::string(30, ' ') + "without it, a table of percentages",
+       [&](auto text) { return read_limit(text, task); }});
   c.options.push_back(number_option("", "--in-flight", "N",
                                     "microbatches between forward and backward pass (1)",
                                     task.options.forward_copies, 1, 100'000));
@@ -165,6 +166,19 @@ std::vector<char> fixed_nodes(graph const& g, recompute_task const& task) {
   return fixed;
 }
 
+/// Gives gradients without a size that of the value to which they belong.
+void size_gradients(graph& g) {
+  std::vector<double> weight;
+  for (std::uint32_t n = 0; n < g.file_nodes(); ++n) weight.push_back(g.weight(n));
+  std::vector<std::size_t> bytes;
+  for (std::uint32_t v = 0; v < g.values(); ++v) {
+    bytes.push_back(g.bytes(v));
+    if (auto const of = differentiated(g.name_of(v)); bytes[v] == 0 && !of.empty())
+      if (auto const base = g.find_value(of)) bytes[v] = g.bytes(*base);
+  }
+  g.price(std::move(weight), std::move(bytes));
+}
+
 cleave::joint_arrays joint_graph(graph const& g, recompute_task const& task, bool& is_training) {
   auto marks = marks_of(g, task);
   is_training = marks.has_value();
@@ -201,9 +215,10 @@ class cut_table {
       options.most_bytes = static_cast<std::size_t>(static_cast<double>(all_.bytes) * percent / 100);
     return cleave::cut_joint_graph(g_, options);
   }
+  /// Returns the cut of the fewest bytes, at the least cost that these allow.
   cleave::joint_cut fewest() const {
     auto options = task_.options;
-    options.most_bytes.reset();
+    options.most_bytes = cleave::cut_joint_graph(g_, options).bytes;
     return cleave::cut_joint_graph(g_, options);
   }
 
@@ -214,7 +229,8 @@ class cut_table {
     auto line = cleave::bytes_text(c.bytes) + " in flight; " + plural(c.again.size(), "operation") + " again";
     if (c.again.empty()) return line;
     line += ", " + more(c.cost) + " of the step";
-    if (!c.least && c.bound > 0) line += " (at least " + more(c.bound) + ")";
+    if (&c != &all_ && !c.least && c.bound > 0 && c.bound <= c.cost)
+      line += " (at least " + more(c.bound) + ")";
     return line;
   }
 
@@ -256,7 +272,8 @@ int recompute(std::span<std::string const> words) {
   add_type_options(c, types);
   auto const path = only_operand(read_options(c, words).operands);
   progress const doing;
-  auto const m = read_model(path, types, doing);
+  auto m = read_model(path, types, doing);
+  size_gradients(m.graph);
   bool is_training = false;
   auto const joint = joint_graph(m.graph, task, is_training);
   doing("cutting " + plural(joint.nodes(), "node"));
@@ -268,21 +285,23 @@ int recompute(std::span<std::string const> words) {
   } else {
     auto fewest = table.fewest();
     for (double const percent : {75.0, 50.0, 25.0, 10.0})
-      if (static_cast<double>(fewest.bytes) <= static_cast<double>(table.all().bytes) * percent / 100)
+      if (table.all().bytes > 0 &&
+          static_cast<double>(fewest.bytes) <= static_cast<double>(table.all().bytes) * percent / 100)
         cuts.emplace_back(percent, table.within(percent));
     cuts.emplace_back(0, std::move(fewest));
   }
   doing.clear();
   fact_sheet told(path, {{"node", joint.nodes()}});
   auto const& options = task.options;
-  told.line(
-      "passes",
-      (is_training ? "as in the file" : "backward pass appended") + std::string("; ") +
-          plural(options.forward_copies, "microbatch") + " in flight" +
-          (options.weight_copies > 0 ? ", " + plural(options.weight_copies, "weight pass") + " behind" : ""));
+  told.line("passes", (is_training ? "as in the file" : "backward pass appended") + std::string("; ") +
+                          plural(options.forward_copies, "microbatch") + " in flight" +
+                          (options.weight_copies > 0 ? ", " + plural(options.weight_copies, "microbatch") +
+                                                           " before the weight pass"
+                                                     : ""));
   told.line("step", cleave::amount_text(table.step(), "s") + " for one microbatch, by estimate");
   if (auto const lacking = lacking_of(m); lacking.values > 0)
-    told.line("unknown", plural(lacking.values, "value") + " without a size, counted as 0 bytes");
+    told.line("unknown", plural(lacking.values, "value") +
+                             " without a size, counted as 0 bytes; --dim and --shape give sizes");
   told.line("all saved", table.text(table.all()));
   auto& json = told.json();
   json.member("training", is_training).member("in_flight", options.forward_copies);

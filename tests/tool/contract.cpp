@@ -113,7 +113,7 @@ std::vector<promise> const promises = {
     {2, "completions", "a shell is missing"}, {2, "completions csh", "bash, zsh or fish, not 'csh'"},
     {2, "doctor x", "takes no operand"},
     // operands
-    {2, "split", "a model is missing"}, {2, "place", "a model is missing"}, {2, "place @m.onnx", "--devices is missing"}, {2, "inspect", "a model is missing"}, {2, "schedule", "the name of a schedule is missing"},
+    {2, "split", "a model is missing"}, {2, "place", "a model is missing"}, {2, "place @m.onnx", "--devices is missing"}, {2, "recompute", "a model is missing"}, {2, "inspect", "a model is missing"}, {2, "schedule", "the name of a schedule is missing"},
     {2, "verify", "a schedule is missing"}, {2, "simulate", "a schedule is missing"}, {2, "partition", "a graph file is missing"},
     {2, "order", "a graph file is missing"}, {2, "bench", "an instance is missing"}, {2, "report", "a table is missing"},
     {2, "instances @dir", "the names of graphs are missing"}, {2, "split @m.onnx @m.onnx", "one model at a time"},
@@ -127,7 +127,7 @@ std::vector<promise> const promises = {
     {2, "partition @g.hgr -k 2 --connected", "is for undirected graphs"}, {2, "partition @g.graph -k 2 --buffer 4", "are for --stream"},
     {2, "partition @g.graph --verify @parts --out @p", "leave out --out"}, {2, "partition @g.graph -k 2 --machine 2:2", "go together"},
     {2, "split @m.onnx --memory", "--memory needs a value"}, {2, "split @g.json --dim a=2", "are for ONNX models"},
-    {2, "split @m.onnx --svg --json", "cannot be combined"}, {2, "inspect @g.json --shapes", "is for ONNX models"},
+    {2, "split @m.onnx --svg --json", "cannot be combined"}, {2, "recompute @m.onnx --input x", "is for training graphs"}, {2, "recompute @m.onnx --limit 2x", "--limit"}, {2, "inspect @g.json --shapes", "is for ONNX models"},
     {2, "report @runs.csv --fail-if-worse 1", "--against"}, {2, "bench @g.graph --json --json-lines", "exclude each other"},
     {2, "report @runs.csv --json --markdown", "exclude each other"}, {2, "schedule all --svg", "with --markdown or --json"},
     {2, "schedule 1F1B --svg --csv", "one output form at a time"}, {2, "schedule 1F1B --max-file 0", "a size from 1B"},
@@ -226,6 +226,7 @@ struct json_call {
 };
 std::vector<json_call> const json_calls = {
     {"inspect @m.onnx", {"file", "nodes", "weights"}},
+    {"recompute @m.onnx", {"file", "nodes", "bytes", "cuts"}},
     {"inspect @g.json", {"file", "nodes", "calls"}},
     {"inspect -", {"file", "nodes", "calls"}, "g.json"},
     {"split @m.onnx -k 2", {"file", "stages", "transfers"}},

@@ -84,6 +84,7 @@ TEST_CASE("cleave: lost output exits with 1 and the reason, in every subcommand"
                                                 {"split", model, "-k", "2"},
                                                 {"split", model, "-k", "2", "--json"},
                                                 {"inspect", model},
+                                                {"recompute", model},
                                                 {"place", model, "--devices", w / "devices.json"},
                                                 {"schedule", "1F1B", "-p", "2", "-m", "4"},
                                                 {"schedule", "1F1B", "-p", "2", "-m", "4", "--csv"},

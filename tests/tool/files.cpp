@@ -117,9 +117,10 @@ std::set<std::pair<std::string, std::string>> const inputs = {
 
 /// What --help calls values that are no files.
 std::set<std::string> const no_files = {
-    "N",           "K,...",  "X",     "X[,X...]", "R",    "S",         "SIZE",   "SIZE[,SIZE...]", "TIME",
-    "SHARE",       "0|1",    "WHAT",  "HOW",      "RULE", "POLICY",    "NAME=N", "NAME",           "NAME,...",
-    "VALUE=SHAPE", "PRESET", "SIZES", "LENGTHS",  "RATE", "FRAMEWORK", "PATH",   "GOAL",           "SECONDS"};
+    "N",    "K,...",    "X",           "X[,X...]",     "R",     "S",       "SIZE",   "SIZE[,SIZE...]",
+    "TIME", "SHARE",    "0|1",         "WHAT",         "HOW",   "RULE",    "POLICY", "NAME=N",
+    "NAME", "NAME,...", "VALUE=SHAPE", "PRESET",       "SIZES", "LENGTHS", "RATE",   "FRAMEWORK",
+    "PATH", "GOAL",     "SECONDS",     "OPERATOR,...", "LIMIT"};
 
 /// A folder with a small file of each kind.
 class workplace {
@@ -211,6 +212,7 @@ std::string written(output const& o) { return o.name.empty() ? "out" : "out/" + 
 TEST_CASE("cleave --help: every option that takes a file is known here as an input or an output") {
   for (words const& subcommand : {words{"split"},
                                   {"place"},
+                                  {"recompute"},
                                   {"inspect"},
                                   {"demo"},
                                   {"demo", "train"},
@@ -253,9 +255,9 @@ TEST_CASE("cleave --help: every option that takes a file is known here as an inp
   std::istringstream all(run_tool({"--help"}).said);
   for (std::string text; std::getline(all, text);)
     if (text.starts_with("  ")) names.insert(text.substr(2, text.find(' ', 2) - 2));
-  CHECK(names == std::set<std::string>{"split", "place", "inspect", "demo", "schedule", "verify", "simulate",
-                                       "partition", "order", "instances", "bench", "report", "doctor", "help",
-                                       "man", "completions", "version"});
+  CHECK(names == std::set<std::string>{"split", "place", "recompute", "inspect", "demo", "schedule", "verify",
+                                       "simulate", "partition", "order", "instances", "bench", "report",
+                                       "doctor", "help", "man", "completions", "version"});
 }
 
 TEST_CASE("cleave: never writes an output over an input") {

@@ -16,9 +16,9 @@ using cleave::testing::scratch_folder;
 
 namespace {
 
-std::vector<std::string> const subcommands = {"split",  "place",    "inspect",   "demo",  "schedule",
-                                              "verify", "simulate", "partition", "order", "instances",
-                                              "bench",  "report",   "doctor"};
+std::vector<std::string> const subcommands = {"split",     "place",  "recompute", "inspect",   "demo",
+                                              "schedule",  "verify", "simulate",  "partition", "order",
+                                              "instances", "bench",  "report",    "doctor"};
 
 void write(std::string const& file, std::string const& text) { std::ofstream(file) << text; }
 

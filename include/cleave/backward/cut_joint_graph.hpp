@@ -32,6 +32,7 @@ struct joint_cut_options {
   std::size_t forward_copies = 1;  ///< microbatches between their forward and their backward pass
   std::size_t weight_copies = 0;   ///< those between backward and weight pass; 0: no separate weight pass
   std::size_t steps = 50'000'000;  ///< limit of each minimum cut
+  std::size_t branches = 64;  ///< with `most_bytes`: parts of the search space that are solved one by one
 };
 
 /// The passes of a joint graph. Lists of nodes are ascending; a value that stays on the rank is in none.
@@ -322,7 +323,9 @@ class joint_cutter {
     auto c = best.choice;
     auto const take = [&] {
       auto o = evaluate(c);
-      auto const was = objective(best.result, price), now = objective(o.result, price);
+      auto const extra = [&](cut const& r) { return per_value_ * static_cast<double>(r.saved.size()); };
+      auto const was = objective(best.result, price) + extra(best.result),
+                 now = objective(o.result, price) + extra(o.result);
       if (!o.valid || now > was || (now == was && o.result.again.size() >= best.result.again.size()))
         return false;
       best.choice = c, best.result = std::move(o.result);
@@ -331,12 +334,14 @@ class joint_cutter {
     auto const choose_backward = [&](std::vector<char> const& needed) {
       std::ranges::fill(c.in_backward, 0);
       auto const prices_of = [&](std::size_t m) -> prices {
-        auto const run = priced(cost(m), price), both = is_fixed(m) ? -1 : run;
-        bool const is_optional = is_operation(m) && !in_forward_[m];
-        return {!may_repeat_[m] ? -1
-                : is_optional   ? 0
-                                : run,
-                is_unsaved(m) ? -1 : forward_copies() * bytes(m), both, is_optional};
+        auto const tilt = 1 + slope_ * static_cast<double>(m) / static_cast<double>(n);
+        auto const run = priced(cost(m), price) * tilt, both = is_fixed(m) ? -1 : run;
+        auto const decided = decided_.empty() ? decision::open : decided_[m];
+        bool const may = may_repeat_[m] && decided != decision::never_again;
+        bool const is_left = !is_unsaved(m) && decided != decision::never_saved;
+        auto const value = is_parameter(m) ? 0 : forward_copies() * bytes(m) + per_value_;
+        bool const is_optional = is_operation(m) && !in_forward_[m];  // the forward pass need not run it
+        return {!may ? -1 : is_optional ? 0 : run, is_left ? value : -1, both, is_optional};
       };
       return choose(needed, late_, prices_of, c.in_backward);
     };
@@ -409,34 +414,175 @@ class joint_cutter {
     return finished(std::move(p), value, bound);
   }
 
-  /// Finds the least cost within a limit of bytes. The prices at which the cheapest cut changes are found by
-  /// taking the price at which the two cuts next to the limit cost the same. What then distinguishes the two
-  /// falls into independent parts, which are chosen one by one.
+  /// Parts of the search space, by what is decided for single nodes.
+  enum class decision : std::uint8_t { open, never_again, never_saved };
+
+  /// A part of the search space, and the two points next to the limit in it.
+  struct branch {
+    std::vector<decision> decided;
+    double bound = 0, price = 0;  ///< the price at which the two points are next to the limit
+    point few, many;
+  };
+
+  /// Finds the least cost within a limit of bytes, by branch and bound. A part is divided by whether one
+  /// value is saved; parts of the lowest bound come first.
   cut within(std::size_t most) {
     least_kept_ = least_kept();
-    auto many = solve(infinite);
-    if (many.result.bytes <= most) {
-      auto const value = many.result.cost;
-      return finished(std::move(many), value, 0);
+    auto const nodes = g_.nodes();
+    decided_.assign(nodes, decision::open);
+    auto root = next_to_limit(most, 0);
+    if (root.few.result.bytes > most) refuse(root.few, most);
+    auto best = root.few;
+    improve(best, root, most);
+    if (root.price > 0) improve_by_prices(best, root, most);
+    auto const above = [](branch const& a, branch const& b) { return a.bound > b.bound; };
+    std::vector<branch> open;
+    auto const push = [&](branch&& b) {
+      if (b.bound >= best.result.cost * (1 - 1e-9)) return;
+      open.push_back(std::move(b));
+      std::ranges::push_heap(open, above);
+    };
+    double undecided = infinite;  // the lowest bound of the parts that are not divided any further
+    push(std::move(root));
+    for (std::size_t left = options_.branches; left > 0 && !open.empty();) {
+      std::ranges::pop_heap(open, above);
+      auto const part = std::move(open.back());
+      open.pop_back();
+      if (part.bound >= best.result.cost * (1 - 1e-9)) break;
+      auto const node = node_to_decide(part);
+      if (node == none<std::size_t>) {
+        undecided = (std::min)(undecided, part.bound);
+        continue;
+      }
+      for (auto const d : {decision::never_again, decision::never_saved}) {
+        if (left > 0) --left;
+        decided_ = part.decided;
+        decided_[node] = d;
+        auto child = next_to_limit(most, part.bound);
+        if (child.few.result.bytes > most) {
+          if (!child.few.complete || child.few.bound <= static_cast<double>(most))
+            undecided = (std::min)(undecided, child.bound);  // it may still have a solution
+          continue;
+        }
+        improve(best, child, most);
+        push(std::move(child));
+      }
     }
-    auto few = solve(0);
-    if (few.result.bytes > most) refuse(few, most);
-    double bound = 0;
+    for (auto const& b : open) undecided = (std::min)(undecided, b.bound);
+    auto const value = best.result.cost, bound = (std::min)(value, undecided);
+    return finished(std::move(best), value, bound);
+  }
+
+  /// Finds the two points next to the limit among those that are cheapest at some price. The prices at which
+  /// they change are found by taking the price at which the two found so far cost the same.
+  branch next_to_limit(std::size_t most, double bound) const {
+    branch b{decided_, bound, 0, solve(0), solve(infinite)};
+    auto& [decided, least, price, few, many] = b;
+    if (many.result.bytes <= most) {
+      few = many;
+      return b;
+    }
+    if (few.result.bytes > most) return b;
     for (int round = 0; round < 60; ++round) {
       auto const more_cost = few.result.cost - many.result.cost;
       auto const more_bytes = static_cast<double>(many.result.bytes - few.result.bytes);
       if (!(more_cost > 0)) break;
-      auto const price = more_bytes / more_cost;
+      price = more_bytes / more_cost;
       auto p = solve(price);
       // By Lagrangian relaxation of the limit.
-      if (p.complete) bound = (std::max)(bound, (p.bound - static_cast<double>(most)) / price);
+      if (p.complete) least = (std::max)(least, (p.bound - static_cast<double>(most)) / price);
       auto const line = objective(few.result, price);
       if (!(objective(p.result, price) < line - 1e-9 * line)) break;
       (p.result.bytes <= most ? few : many) = std::move(p);
     }
-    fill(few, many.choice, most);
-    auto const value = few.result.cost;
-    return finished(std::move(few), value, bound);
+    return b;
+  }
+
+  /// Looks for a better point within the limit near the two points of a part.
+  void improve(point& best, branch const& b, std::size_t most) const {
+    auto const take = [&](point p) {
+      if (p.result.bytes > most || p.result.cost > 1.1 * best.result.cost) return;
+      fill(p, b.many.choice, most);
+      if (p.result.cost < best.result.cost) best = std::move(p);
+    };
+    take(b.few);
+    auto const& many = b.many.result;
+    if (many.bytes <= most || many.cost >= best.result.cost || many.bytes - most > most / 16) return;
+    if (auto p = b.many; cover(p, most)) take(std::move(p));
+  }
+
+  /// Runs more operations of `p` again until the limit is met: at each step those that make one saved value
+  /// and cost least for each byte that is too much. Returns false if no operation helps.
+  bool cover(point& p, std::size_t most) const {
+    auto left = options_.steps / 16 / (1 + g_.nodes() + g_.reads.item.size());
+    while (p.result.bytes > most) {
+      auto const excess = static_cast<double>(p.result.bytes - most);
+      std::vector<char> has(late_);  // the backward pass has the value anyway
+      for (auto const* list : {&p.result.saved, &p.result.backward})
+        for (Index const n : *list) has[n] = 1;
+      point best;
+      double least = infinite;
+      for (Index const n : p.result.saved) {
+        if (!may_repeat_[n] || left == 0) continue;
+        --left;
+        auto c = p.choice;
+        repeat(n, has, c);
+        auto o = evaluate(c);
+        if (!o.valid || o.result.bytes >= p.result.bytes) continue;
+        auto const less = static_cast<double>(p.result.bytes - o.result.bytes);
+        auto const price = (o.result.cost - p.result.cost) / (std::min)(less, excess);
+        if (price < least) least = price, best.choice = std::move(c), best.result = std::move(o.result);
+      }
+      if (least == infinite) return false;
+      p.choice = std::move(best.choice), p.result = std::move(best.result);
+    }
+    return true;
+  }
+
+  /// Lets `n` run again, and the operations on the way to it from values that the backward pass has.
+  void repeat(Index n, std::vector<char> const& has, joint_choice& c) const {
+    std::vector<Index> rest{n};
+    while (!rest.empty()) {
+      Index const m = rest.back();
+      rest.pop_back();
+      c.in_backward[m] = 1;
+      for (Index const u : g_.reads[m])
+        if (!has[u] && may_repeat_[u] && !c.in_backward[u]) rest.push_back(u);
+    }
+  }
+
+  /// Looks for better points by other prices. Layers that are alike change at the same price, so that points
+  /// between them are missing: with a slope, later ones cost more or less. Small values are saved at nearly
+  /// any price: with a count, each value costs more.
+  void improve_by_prices(point& best, branch const& root, std::size_t most) {
+    for (double const count : {0.0, 1.0 / 65536, 1.0 / 4096, 1.0 / 256})
+      for (double const slope : {0.0, 0.1, -0.1}) {
+        if (count == 0 && slope == 0) continue;
+        per_value_ = count * static_cast<double>(most), slope_ = slope;
+        auto b = root;
+        double low = root.price / 16, high = root.price * 16;
+        for (int round = 0; round < 12; ++round) {
+          auto const price = square_root(low * high);
+          auto p = solve(price);
+          bool const fits = p.result.bytes <= most;
+          (fits ? low : high) = price;
+          if (!fits || p.result.cost < b.few.result.cost) (fits ? b.few : b.many) = std::move(p);
+        }
+        improve(best, b, most);
+      }
+    per_value_ = slope_ = 0;
+  }
+
+  /// Returns the largest value that only one of the two points saves, or none.
+  std::size_t node_to_decide(branch const& b) const {
+    std::size_t found = none<std::size_t>;
+    double most = -1;
+    auto const& few = b.few.result.saved;
+    for (Index const n : b.many.result.saved)
+      if (b.decided[n] == decision::open && may_repeat_[n] && bytes(n) > most &&
+          !std::ranges::binary_search(few, n))
+        found = n, most = bytes(n);
+    return found;
   }
 
   [[noreturn]] void refuse(point const& few, std::size_t most) const {
@@ -526,7 +672,10 @@ class joint_cutter {
   std::vector<char> in_forward_, in_backward_, in_weight_;  // the pass must run it
   std::vector<char> may_repeat_, may_repeat_weight_;        // the pass may run it where it needs its value
   std::vector<char> needed_backward_, needed_weight_;       // the pass reads it and does not make it
-  double everything_ = 1;                                   // more bytes than any choice has
+  std::vector<decision> decided_;                           // empty: all open
+  double per_value_ = 0;                                    // bytes that each saved value counts in addition
+  double slope_ = 0;       // share by which a run of the last node costs more than one of the first
+  double everything_ = 1;  // more bytes than any choice has
   double least_kept_ = 0;  // bytes that the weight pass needs in any case, times its copies
 };
 

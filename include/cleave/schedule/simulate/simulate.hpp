@@ -262,7 +262,7 @@ class message_times {
       channel_free_.resize(out + std::size_t{2});
       for (std::size_t w = 0; w < ways_.size(); ++w) {
         bool const from = is_inside[index(ways_[w].from)], to = is_inside[index(ways_[w].to)];
-        auto const& size = one_or_each(o.bytes).of(w / 2);
+        auto const size = one_or_each(o.bytes).of(w / 2);
         auto const bytes = static_cast<double>(w % 2 == 0 ? size.activation : size.gradient);
         if (from == to || bytes == 0) continue;
         uplinks_[w].push_back({bytes / group.bandwidth, from ? out : out + 1});
