@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +61,23 @@ TEST_CASE("rehearse: no action ends before it does in the simulation") {
     CHECK(made.times.makespan >= 0.999 * expected.makespan);
     CHECK(made.times.makespan < 20 * expected.makespan + 1'000);  // whatever else this machine does
   }
+}
+
+TEST_CASE("set_one_origin: ranks that start late have later times") {
+  std::vector<measured_rank> ranks(3);
+  std::vector<std::optional<detail::idle_stage::clock::time_point>> began;
+  for (std::int64_t r = 0; r < 3; ++r) {
+    auto& rank = ranks[static_cast<std::size_t>(r)];
+    rank.program.instructions = {{.call = {.kind = call_kind::forward}}, {.call = {.kind = call_kind::send}}};
+    rank.times = {{100, 300}, {300, 400}};
+    began.emplace_back(std::chrono::nanoseconds(5'000 + 20 * r));
+  }
+  began[2].reset();  // a rank without passes
+  detail::set_one_origin(ranks, began);
+  using times = std::vector<detail::instruction_time>;
+  CHECK(ranks[0].times == times{{100, 300}, {300, 400}});
+  CHECK(ranks[1].times == times{{120, 320}, {320, 420}});
+  CHECK(ranks[2].times == times{{100, 300}, {300, 400}});
 }
 
 TEST_CASE("rehearse: a link is at least as late as its bytes and its latency say") {

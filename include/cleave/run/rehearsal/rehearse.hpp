@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -34,17 +36,48 @@
 
 namespace cleave::inline v0_2::detail {
 
-/// A stage that computes nothing.
+/// A stage that computes nothing, and knows when its rank began its first pass.
 struct idle_stage {
-  void forward(host_device::stream&, stage_pass const&, std::span<tensor_view const>,
-               std::span<tensor_view>) {}
-  void backward(host_device::stream&, stage_pass const&, std::span<tensor_view const>,
-                std::span<tensor_view const>) {}
-  void backward_input(host_device::stream&, stage_pass const&, std::span<tensor_view const>,
-                      std::span<tensor_view const>) {}
-  void backward_weight(host_device::stream&, stage_pass const&) {}
-  void recompute(host_device::stream&, stage_pass const&, std::span<tensor_view const>) {}
+  using stream = host_device::stream;
+  using clock = std::chrono::steady_clock;
+  std::optional<clock::time_point> began = {};
+
+  void forward(stream&, stage_pass const&, std::span<tensor_view const>, std::span<tensor_view>) { note(); }
+  void backward(stream&, stage_pass const&, std::span<tensor_view const>, std::span<tensor_view const>) {
+    note();
+  }
+  void backward_input(stream&, stage_pass const&, std::span<tensor_view const>,
+                      std::span<tensor_view const>) {
+    note();
+  }
+  void backward_weight(stream&, stage_pass const&) { note(); }
+  void recompute(stream&, stage_pass const&, std::span<tensor_view const>) { note(); }
+
+ private:
+  void note() {
+    if (!began) began = clock::now();
+  }
 };
+
+/// Counts the times of each rank from when the first rank started its step, not from its own start. `began`
+/// has the begin of each rank's first pass, where it has one.
+inline void set_one_origin(std::vector<measured_rank>& ranks,
+                           std::vector<std::optional<idle_stage::clock::time_point>> const& began) {
+  std::vector<std::int64_t> origin(ranks.size());
+  auto earliest = (std::numeric_limits<std::int64_t>::max)();
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (!began[r]) continue;
+    auto first = (std::numeric_limits<std::int64_t>::max)();
+    for (std::size_t i = 0; i < ranks[r].times.size(); ++i)
+      if (is_pass(ranks[r].program.instructions[i].call.kind))
+        first = (std::min)(first, ranks[r].times[i].begin);
+    origin[r] = std::chrono::nanoseconds(began[r]->time_since_epoch()).count() - first;
+    earliest = (std::min)(earliest, origin[r]);
+  }
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    for (auto& t : ranks[r].times)
+      if (began[r] && t.end > 0) t.begin += origin[r] - earliest, t.end += origin[r] - earliest;
+}
 
 /// The dataflow of a rehearsal. Its messages are smaller than those of the schedule by one factor, and its
 /// links slower by as much.
@@ -120,8 +153,12 @@ inline rehearsal rehearse(schedule const& s, simulate_options const& timing,
       throttled_threads(scaled, unit));
   run.run_step(step_values{});
   std::vector<measured_rank> measured;
-  for (std::uint32_t r = 0; r < run.ranks(); ++r)
+  std::vector<std::optional<detail::idle_stage::clock::time_point>> began;
+  for (std::uint32_t r = 0; r < run.ranks(); ++r) {
     measured.push_back({run.program(rank_id{r}), run.times(rank_id{r})});
+    began.push_back(run.stages_of(rank_id{r}).began);
+  }
+  detail::set_one_origin(measured, began);
   return {planned.order(), measured_times(planned.order(), measured, unit.count() * 1e9)};
 }
 
