@@ -15,6 +15,7 @@
 //   unused              names of devices
 //   rehearsed           with --rehearse: the measured step, in `unit`
 //   gains               with --gains: [{what, value, saved}]
+// With --copies, place_copies.cpp says what is in it.
 #include <array>
 #include <chrono>
 #include <cleave/core/error.hpp>
@@ -38,40 +39,23 @@
 #include "graph_facts.hpp"
 #include "model.hpp"
 #include "own_files.hpp"
+#include "place_task.hpp"
 #include "subcommands.hpp"
 
 namespace tool {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> goals = {"throughput", "latency", "step"};
 constexpr std::array<std::string_view, 3> schedules = {"GPipe", "1F1B", "ForwardOnly"};
-
-struct place_task {
-  std::string devices;
-  cleave::placement_options options;
-  cleave::placement_row_options row;
-  bool as_json = false, gains = false;
-  double rehearsal = 0;  ///< seconds of the rehearsed step; 0: none
-  output_file report;
-};
-
-/// A model or a graph as a row, with the names of its nodes.
-struct named_row {
-  cleave::placement_row row;
-  std::vector<std::string> nodes;
-  std::string unit;   ///< of times in reports; may be empty
-  double scale = 1;   ///< factor from costs to `unit`
-  double second = 1;  ///< the cost of a second of work
-};
 
 void add_options(command& c, place_task& task) {
   c.options.push_back(file_to_read(
       "--devices", "FILE",
       "devices and links: JSON as in docs/placing.md, or the output of nvidia-smi topo -m", task.devices));
-  c.options.push_back(choice_option(
-      "--goal", "GOAL", goals, "what is least: throughput (time between microbatches), latency or step",
-      [&](std::size_t at) { task.options.goal = static_cast<cleave::placement_goal>(at); }));
+  c.options.push_back(
+      choice_option("--goal", "GOAL", placement_goals,
+                    "what is least: throughput (time between microbatches), latency or step",
+                    [&](std::size_t at) { task.options.goal = static_cast<cleave::placement_goal>(at); }));
   c.options.push_back(number_option("-m", "--microbatches", "N", "microbatches of a step (8)",
                                     task.options.microbatches, 1, 100'000));
   c.options.push_back(choice_option(
@@ -82,10 +66,14 @@ void add_options(command& c, place_task& task) {
                        "count backward passes too: twice the cost of forward passes, and 4 bytes\n" +
                            std::string(30, ' ') + "of memory for each byte of weights",
                        [&](std::string_view) {
+                         task.trains = true;
                          task.row.backward = 2;
                          task.row.state_copies = 4;
                          return true;
                        }});
+  c.options.push_back(flag("--copies",
+                           "give stages several of the devices, which are all alike; their number divides -m",
+                           task.copies));
   c.options.push_back(flag(
       "--gains", "list what 10 % more of each device and link would save, and one more device", task.gains));
   c.options.push_back({"", "--rehearse", "SECONDS", "a number from 0.1 to 3600",
@@ -143,19 +131,14 @@ void set_unit(cleave::device_network& net, double second) {
   for (auto& up : net.uplinks) up.bandwidth /= second;
 }
 
-std::string name_of_node(named_row const& r, std::uint32_t n) {
-  return r.nodes[n].empty() ? "#" + std::to_string(n) : cleave::printable(r.nodes[n], 30);
-}
-
 /// Places a row. The error for a unit that fits nowhere names its nodes.
 cleave::device_placement place_row(named_row const& r, cleave::device_network const& net,
                                    cleave::placement_options const& options) {
   try {
     return cleave::place(r.row, net, options);
   } catch (cleave::unit_too_large_error const& e) {
-    auto const first = r.row.first_node[e.unit], last = r.row.first_node[e.unit + 1] - 1;
-    throw cleave::infeasible_error(std::string(e.what()) + ". The unit is node " + name_of_node(r, first) +
-                                   (first == last ? "" : " to " + name_of_node(r, last)));
+    throw cleave::infeasible_error(std::string(e.what()) + ". The unit is node " +
+                                   names_of_nodes(r, r.row.first_node[e.unit], r.row.first_node[e.unit + 1]));
   }
 }
 
@@ -167,11 +150,7 @@ class placement_output {
   std::string time(double t) const { return cleave::amount_text(t * row_.scale, row_.unit); }
   std::uint32_t first_of(std::size_t s) const { return row_.row.first_node[p_.stages[s].begin]; }
   std::uint32_t end_of(std::size_t s) const { return row_.row.first_node[p_.stages[s].end]; }
-  std::string nodes_of(std::size_t s) const {
-    auto const from = first_of(s), last = end_of(s) - 1;
-    return from == last ? name_of_node(row_, from)
-                        : name_of_node(row_, from) + " to " + name_of_node(row_, last);
-  }
+  std::string nodes_of(std::size_t s) const { return names_of_nodes(row_, first_of(s), end_of(s)); }
 
   void add_to(fact_sheet& told) const {
     told.line("period", time(p_.period) + " between microbatches; limited by the " +
@@ -179,7 +158,7 @@ class placement_output {
     told.line("latency", time(p_.latency) + " for one forward pass");
     told.line("step", time(p_.step) + " for " + plural(p_.microbatches, "microbatch") + " in " +
                           std::string(cleave::name_of(p_.schedule)));
-    auto const goal = std::string(goals[static_cast<std::size_t>(p_.goal)]);
+    auto const goal = std::string(placement_goals[static_cast<std::size_t>(p_.goal)]);
     told.line("proved", p_.is_optimal() ? "no slices on these devices have a better " + goal
                                         : "the best " + goal + " is at most " +
                                               cleave::short_text(100 * p_.gap()) + " % better");
@@ -194,7 +173,8 @@ class placement_output {
   }
 
   void add_to(cleave::json::writer& json) const {
-    json.member("devices", net_.devices.size()).member("goal", goals[static_cast<std::size_t>(p_.goal)]);
+    json.member("devices", net_.devices.size())
+        .member("goal", placement_goals[static_cast<std::size_t>(p_.goal)]);
     json.member("unit", row_.unit).member("period", scaled(p_.period)).member("latency", scaled(p_.latency));
     json.member("step", scaled(p_.step)).member("microbatches", p_.microbatches);
     json.member("schedule", cleave::name_of(p_.schedule)).member("bound", scaled(p_.bound));
@@ -227,16 +207,6 @@ class placement_output {
   cleave::device_placement const& p_;
 };
 
-/// Runs a step of a placement on threads, in about the given seconds. Returns its time in the unit of the
-/// row.
-double rehearsed_step(cleave::device_placement const& p, cleave::device_network const& net, double seconds,
-                      progress const& doing) {
-  if (!(p.step > 0)) throw usage_error("--rehearse: the step takes no time, so that there is nothing to run");
-  doing("rehearsing a step for about " + cleave::amount_text(seconds, "s"));
-  std::chrono::duration<double> const unit(seconds / p.step);
-  return cleave::rehearse(cleave::schedule_of(p), cleave::simulate_options_of(p, net), unit).times.makespan;
-}
-
 void add_gains(fact_sheet& told, std::vector<cleave::placement_gain> const& gains,
                placement_output const& shown) {
   told.json().key("gains").open_array();
@@ -255,6 +225,24 @@ void add_gains(fact_sheet& told, std::vector<cleave::placement_gain> const& gain
 
 }  // namespace
 
+double rehearsed_step(cleave::schedule const& order, cleave::simulate_options const& timing, double predicted,
+                      place_task const& task, progress const& doing) {
+  if (!(predicted > 0))
+    throw usage_error("--rehearse: the step takes no time, so that there is nothing to run");
+  doing("rehearsing a step for about " + cleave::amount_text(task.rehearsal, "s"));
+  std::chrono::duration<double> const unit(task.rehearsal / predicted);
+  return cleave::rehearse(order, timing, unit).times.makespan;
+}
+
+void add_rehearsal(fact_sheet& told, named_row const& row, double rehearsed, double predicted,
+                   std::string const& without) {
+  auto const more = 100 * (rehearsed / predicted - 1);
+  told.line("rehearsed", "the step took " + cleave::amount_text(rehearsed * row.scale, row.unit) + ", " +
+                             cleave::short_text(std::abs(more)) + " % " + (more < 0 ? "less" : "more") +
+                             " than predicted" + without);
+  told.json().member("rehearsed", rehearsed * row.scale);
+}
+
 int place(std::span<std::string const> words) {
   place_task task;
   task.options.microbatches = 8;
@@ -272,17 +260,21 @@ int place(std::span<std::string const> words) {
   auto const path = only_operand(read_options(c, words).operands);
   if (task.devices.empty())
     throw usage_error("--devices is missing: a file with devices, as in --devices home.json");
+  if (task.copies) require_copies(task);
   auto net = devices_in(task.devices);
   bool const is_graph = is_graph_file(path);
   if (is_graph) require_no_sizes(types);
   progress const doing;
   auto const row = is_graph ? row_of_graph(path, task) : row_of_model(path, task, types, doing);
   set_unit(net, row.second);
+  if (task.copies) return place_copies(path, row, net, task, doing);
   doing("placing " + plural(row.row.units.units(), "unit") + " on " + plural(net.devices.size(), "device"));
   auto const placed = place_row(row, net, task.options);
   placement_output const shown(row, net, placed);
   double rehearsed = 0;
-  if (task.rehearsal > 0) rehearsed = rehearsed_step(placed, net, task.rehearsal, doing);
+  if (task.rehearsal > 0)
+    rehearsed = rehearsed_step(cleave::schedule_of(placed), cleave::simulate_options_of(placed, net),
+                               placed.step, task, doing);
   std::vector<cleave::placement_gain> gains;
   if (task.gains || !task.report.empty()) {
     doing("looking for what would help");
@@ -302,13 +294,7 @@ int place(std::span<std::string const> words) {
   fact_sheet told(path, {{"node", row.nodes.size()}, {"stage", placed.stages.size()}});
   shown.add_to(told);
   shown.add_to(told.json());
-  if (task.rehearsal > 0) {
-    auto const more = 100 * (rehearsed / placed.step - 1);
-    told.line("rehearsed", "the step took " + shown.time(rehearsed) + ", " +
-                               cleave::short_text(std::abs(more)) + " % " + (more < 0 ? "less" : "more") +
-                               " than predicted");
-    told.json().member("rehearsed", shown.scaled(rehearsed));
-  }
+  if (task.rehearsal > 0) add_rehearsal(told, row, rehearsed, placed.step);
   if (task.gains) add_gains(told, gains, shown);
   told.written(task.report);
   told.print_as(task.as_json);

@@ -44,6 +44,7 @@ class inputs {
       {"name": "y", "op": "output", "operands": ["b"]}]})");
     put("devices.json",
         R"({"format": "cleave devices 1", "devices": [{"name": "d", "speed": 2}, {"name": "e"}]})");
+    put("alike.json", R"({"format": "cleave devices 1", "devices": [{"count": 3}]})");
     put("noext", "4 3\n2\n1 3\n2 4\n3\n");
     put("bad.graph", "4 3\n2\n");
     put("parts", "0\n0\n1\n1\n");
@@ -113,7 +114,9 @@ std::vector<promise> const promises = {
     {2, "completions", "a shell is missing"}, {2, "completions csh", "bash, zsh or fish, not 'csh'"},
     {2, "doctor x", "takes no operand"},
     // operands
-    {2, "split", "a model is missing"}, {2, "place", "a model is missing"}, {2, "place @m.onnx", "--devices is missing"}, {2, "recompute", "a model is missing"}, {2, "inspect", "a model is missing"}, {2, "schedule", "the name of a schedule is missing"},
+    {2, "split", "a model is missing"}, {2, "place", "a model is missing"}, {2, "place @m.onnx", "--devices is missing"},
+    {2, "place @g.json --devices @devices.json --copies", "d and e have unlike speeds"}, {2, "place @g.json --devices @alike.json --copies --gains", "leave out --gains"},
+    {2, "recompute", "a model is missing"}, {2, "inspect", "a model is missing"}, {2, "schedule", "the name of a schedule is missing"},
     {2, "verify", "a schedule is missing"}, {2, "simulate", "a schedule is missing"}, {2, "partition", "a graph file is missing"},
     {2, "order", "a graph file is missing"}, {2, "bench", "an instance is missing"}, {2, "report", "a table is missing"},
     {2, "instances @dir", "the names of graphs are missing"}, {2, "split @m.onnx @m.onnx", "one model at a time"},
@@ -164,7 +167,8 @@ std::vector<promise> const promises = {
     {0, "partition @g.graph -k 2", "cut        1 (1 edge)"}, {0, "partition @noext -k 2 --format metis", "cut        1 (1 edge)"},
     {0, "partition @g.dag -k 2", "2 parts"}, {0, "partition @g.hgr -k 2", "cut nets"}, {0, "partition @g.u -k 2", "cut nets"},
     {0, "partition @g.graph -k 2 --stream", "cut        1 (1 edge)"}, {0, "partition @g.graph --verify @parts", "cut        1 (1 edge)"},
-    {0, "order @g.graph", "factor"}, {0, "place @g.json --devices @devices.json", "period"}, {0, "inspect @m.onnx", "nodes"}, {0, "inspect @g.json", "calls"}, {0, "split @g.json -k 2", "in 2 stages"},
+    {0, "order @g.graph", "factor"}, {0, "place @g.json --devices @devices.json", "period"},
+    {0, "place @g.json --devices @alike.json --copies", "copies"}, {0, "inspect @m.onnx", "nodes"}, {0, "inspect @g.json", "calls"}, {0, "split @g.json -k 2", "in 2 stages"},
     {0, "split @layers.csv -k 3", "in 3 stages"}, {0, "schedule 1F1B", "the step takes"}, {0, "schedule all", "ZBVZeroBubble"},
     {0, "schedule --list", "GPipe"}, {0, "verify @two.csv", "no fault"}, {0, "simulate @two.csv", "the step takes"},
     {0, "report @runs.csv", "metis"}, {0, "instances", "rgg2d"}, {0, "bench --list", "Algorithms"},
@@ -253,6 +257,9 @@ std::vector<json_call> const json_calls = {
     {"place @g.json --devices @devices.json --gains",
      {"file", "devices", "goal", "unit", "period", "latency", "step", "bound", "optimal", "limit", "stages",
       "unused", "gains"}},
+    {"place @g.json --devices @alike.json --copies",
+     {"file", "devices", "goal", "unit", "period", "step", "microbatches", "schedule", "bound", "optimal",
+      "stages", "unused", "without_copies", "saved"}},
     {"order @g.graph", {"file", "nodes", "edges", "factor", "separators", "seconds"}},
     {"instances", {"instances", "families"}},
     {"instances @made grid2d:100", {"written"}},

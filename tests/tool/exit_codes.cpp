@@ -86,6 +86,7 @@ TEST_CASE("cleave: lost output exits with 1 and the reason, in every subcommand"
                                                 {"inspect", model},
                                                 {"recompute", model},
                                                 {"place", model, "--devices", w / "devices.json"},
+                                                {"place", model, "--devices", w / "devices.json", "--copies"},
                                                 {"schedule", "1F1B", "-p", "2", "-m", "4"},
                                                 {"schedule", "1F1B", "-p", "2", "-m", "4", "--csv"},
                                                 {"verify", w / "s.csv"},

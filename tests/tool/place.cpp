@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -26,6 +27,13 @@ class workplace {
       {"name": "y", "op": "output", "operands": ["n5"]}]})";
     std::ofstream(at("devices.json")) << R"({"format": "cleave devices 1",
       "devices": [{"name": "slow", "speed": 0.1}, {"name": "fast", "count": 2}],
+      "link": {"latency": 0.5, "bandwidth": 100}})";
+    std::ofstream(at("peak.json")) << R"({"format": "cleave graph 1", "meta": {"cost_unit": "s"}, "nodes": [
+      {"name": "x", "op": "placeholder", "bytes": 8},
+      {"name": "n0", "operands": ["x"], "cost": 2, "bytes": 100}, {"name": "n1", "operands": ["n0"], "cost": 4, "bytes": 100},
+      {"name": "y", "op": "output", "operands": ["n1"]}]})";
+    std::ofstream(at("alike.json"))
+        << R"({"format": "cleave devices 1", "devices": [{"name": "gpu", "count": 3}],
       "link": {"latency": 0.5, "bandwidth": 100}})";
   }
   std::string at(std::string const& name) const { return folder_ / name; }
@@ -80,6 +88,72 @@ TEST_CASE("cleave place --rehearse: runs a step on threads, which takes no less 
   CHECK(told.at("step") == 13.5);  // three microbatches of 3 s, a link of 1.5 s, and 3 s on the second device
   CHECK(told.at("rehearsed") >= 0.999 * 13.5);
   CHECK(told.at("rehearsed") < 1'000);
+}
+
+TEST_CASE("cleave place --copies: gives the stage that takes long two devices, and says what that saves") {
+  workplace const w;
+  auto const r = run_tool({"place", w.at("peak.json"), "--devices", w.at("alike.json"), "--copies"});
+  CAPTURE(r.said);
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == 0);
+  for (std::string const said :
+       {"2 nodes, 2 stages", "2\u00a0s between microbatches\n", "for 8 microbatches in ForwardOnly",
+        "no slices and copies on these devices have a better throughput", "gpu0: n0; 2\u00a0s",
+        "2 copies on gpu1, gpu2: n1; 4\u00a0s",
+        "save 50 % of the 4\u00a0s between microbatches without them"})
+    CHECK_MESSAGE(has(r.said, said), said);
+  auto const trained = run_tool({"place", w.at("chain.json"), "--devices", w.at("alike.json"), "--copies",
+                                 "-m", "3", "--train", "--goal", "step"});
+  CHECK(has(trained.said, "for 3 microbatches in 1F1B"));
+  auto const alone =
+      run_tool({"place", w.at("chain.json"), "--devices", w.at("alike.json"), "--copies", "-m", "1"});
+  CHECK(has(alone.said, "save nothing of the 2\u00a0s"));
+}
+
+TEST_CASE("cleave place --copies --json: has the numbers of stages, and those of a rehearsed step") {
+  workplace const w;
+  auto const r = run_tool({"place", w.at("peak.json"), "--devices", w.at("alike.json"), "--copies",
+                           "--rehearse", "0.3", "--json"});
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == 0);
+  auto const told = nlohmann::json::parse(r.said);
+  CHECK(told.at("period") == 2);
+  CHECK(told.at("optimal") == true);
+  CHECK(told.at("without_copies") == 4);
+  CHECK(told.at("saved") == 0.5);
+  CHECK(told.at("unused").empty());
+  CHECK(told.at("stages").at(1).at("copies") == 2);
+  CHECK(told.at("stages").at(1).at("devices") == nlohmann::json{"gpu1", "gpu2"});
+  CHECK(told.at("step") ==
+        21.5);  // eight passes of 2 s, a link of 1.5 s, and 4 s on a copy of the second stage
+  CHECK(told.at("rehearsed") >= 0.999 * 21.5);
+  CHECK(told.at("rehearsed") < 1'000);
+}
+
+TEST_CASE("cleave place --copies: refusals name what is unlike, or the options that do not go with it") {
+  workplace const w;
+  auto const refusal = [&](std::string const& devices) {
+    std::ofstream(w.at("some.json")) << R"({"format": "cleave devices 1", )" << devices << "}";
+    auto const r = run_tool({"place", w.at("peak.json"), "--devices", w.at("some.json"), "--copies"});
+    CHECK(r.exit == 2);
+    return r.to_stderr;
+  };
+  CHECK(has(refusal(R"("devices": [{"name": "a"}, {"name": "b"}, {"name": "c", "speed": 2}])"),
+            "alike, and a and c have unlike speeds; leave out --copies"));
+  CHECK(has(refusal(R"("devices": [{"name": "a"}, {"name": "b", "memory": 5}])"),
+            "a and b have unlike memory"));
+  CHECK(has(refusal(R"("devices": [{"name": "g", "count": 3}],
+                       "links": [{"between": ["g1", "g2"], "bandwidth": 5}])"),
+            "the link from g0 to g1 is unlike the one from g1 to g2"));
+  for (auto const& [option, value, said] :
+       {std::array<std::string, 3>{"--goal", "latency", "do not make one pass faster"},
+        {"--report", w.at("page.html"), "leave out --report or --copies"},
+        {"--schedule", "GPipe", "leave out --schedule"}}) {
+    auto const r =
+        run_tool({"place", w.at("peak.json"), "--devices", w.at("alike.json"), "--copies", option, value});
+    CHECK(r.exit == 2);
+    CHECK_MESSAGE(has(r.to_stderr, said), r.to_stderr);
+  }
 }
 
 TEST_CASE("cleave place: reads the output of nvidia-smi, from standard input too, and writes a page") {

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// cleave place MODEL.onnx --devices FILE --copies: stages with several copies, for devices that are all
+// alike.
+//
+// --json writes one object:
+//   file, devices       the model, and the number of devices
+//   goal                throughput or step
+//   unit                of all times; empty if the graph gives none
+//   period              time between two microbatches, with a share of the sums of gradients
+//   step, microbatches, schedule
+//   bound, optimal      lower bound on what the goal minimizes; whether it is met
+//   stages              [{devices, copies, begin, end, first, last, forward, backward, sums, memory, sends}]: nodes by
+//                       position and name; the time of the sums of gradients, once a step; the bytes of each device
+//   unused              names of devices
+//   without_copies      what the goal minimizes for the best placement without copies; absent if there is none
+//   saved               the share of it that copies save
+//   rehearsed           with --rehearse: the measured step without sums, in `unit`
+#include <algorithm>
+#include <cleave/core/error.hpp>
+#include <cleave/core/printable.hpp>
+#include <cleave/formats/units.hpp>
+#include <cleave/place.hpp>
+#include <cleave/schedule/simulate/simulate.hpp>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "describe.hpp"
+#include "fact_sheet.hpp"
+#include "place_task.hpp"
+#include "terminal.hpp"
+
+namespace tool {
+
+namespace {
+
+/// Returns what is unlike about the devices of a network or their links, or an empty text.
+std::string find_unlike(cleave::device_network const& net) {
+  auto const name = [&](std::size_t d) { return cleave::device_name(net, d); };
+  auto const& first = net.devices[0];
+  for (std::size_t d = 1; d < net.devices.size(); ++d) {
+    auto const& other = net.devices[d];
+    auto const both = name(0) + " and " + name(d) + " have unlike ";
+    if (first.speed != other.speed || first.speeds != other.speeds) return both + "speeds";
+    if (first.memory != other.memory) return both + "memory";
+  }
+  for (auto const& up : net.uplinks)
+    return "some devices share the uplink of " + cleave::printable(up.name, 40);
+  for (std::size_t a = 0; a < net.devices.size(); ++a)
+    for (std::size_t b = 0; b < net.devices.size(); ++b)
+      if (a != b && net.link(a, b) != net.link(0, 1))
+        return "the link from " + name(0) + " to " + name(1) + " is unlike the one from " + name(a) + " to " +
+               name(b);
+  return {};
+}
+
+/// A placement with copies in words and numbers.
+class copies_output {
+ public:
+  copies_output(named_row const& r, cleave::device_network const& net, cleave::replicated_placement const& p)
+      : row_(r), net_(net), p_(p) {}
+
+  double scaled(double t) const { return t * row_.scale; }
+  std::string time(double t) const { return cleave::amount_text(scaled(t), row_.unit); }
+  std::uint32_t first_of_stage(std::size_t s) const { return row_.row.first_node[p_.stages[s].begin]; }
+  std::uint32_t end_of_stage(std::size_t s) const { return row_.row.first_node[p_.stages[s].end]; }
+  std::vector<std::string> devices_of(std::size_t s) const {
+    return names_from(p_.first_rank(s), p_.first_rank(s + 1));
+  }
+  std::vector<std::string> unused() const {
+    return names_from(p_.first_rank(p_.stages.size()), net_.devices.size());
+  }
+  bool has_sums() const {
+    return std::ranges::any_of(p_.stages, [](auto const& s) { return s.sum_time > 0; });
+  }
+  std::string schedule() const {
+    return std::string(cleave::name_of(trains() ? cleave::schedule_family::one_f_one_b
+                                                : cleave::schedule_family::forward_only));
+  }
+
+  void add_to(fact_sheet& told) const {
+    bool const sums = has_sums();
+    told.line("period", time(p_.period) + " between microbatches" +
+                            (sums ? ", with a share of the sums of gradients" : ""));
+    told.line("step", time(p_.step) + " for " + plural(p_.microbatches, "microbatch") + " in " + schedule() +
+                          (sums ? ", with the sums of gradients" : ""));
+    auto const goal = std::string(placement_goals[static_cast<std::size_t>(p_.goal)]);
+    told.line("proved", p_.is_optimal()
+                            ? "no slices and copies on these devices have a better " + goal
+                            : "the best " + goal + " is at most " +
+                                  cleave::short_text(100 * (p_.value() / p_.bound - 1)) + " % better");
+    for (std::size_t s = 0; s < p_.stages.size(); ++s) {
+      auto const& stage = p_.stages[s];
+      told.line("stage " + std::to_string(s),
+                (stage.width > 1 ? std::to_string(stage.width) + " copies on " : "") +
+                    first_of(devices_of(s), 4, [&](auto const& d) { return cleave::printable(d, 40); }) +
+                    ": " + names_of_nodes(row_, first_of_stage(s), end_of_stage(s)) + "; " +
+                    time(stage.time.forward + stage.time.backward) + ", " + cleave::bytes_text(stage.memory) +
+                    (stage.sum_time > 0 ? ", sums in " + time(stage.sum_time) : "") +
+                    (s + 1 < p_.stages.size() ? ", sends " + cleave::bytes_text(stage.sent.activation) : ""));
+    }
+    for (auto const& d : unused()) told.line("not used", cleave::printable(d, 40));
+  }
+
+  void add_to(cleave::json::writer& json) const {
+    json.member("devices", net_.devices.size());
+    json.member("goal", placement_goals[static_cast<std::size_t>(p_.goal)]).member("unit", row_.unit);
+    json.member("period", scaled(p_.period)).member("step", scaled(p_.step));
+    json.member("microbatches", p_.microbatches).member("schedule", schedule());
+    json.member("bound", scaled(p_.bound)).member("optimal", p_.is_optimal()).key("stages").open_array();
+    for (std::size_t s = 0; s < p_.stages.size(); ++s) {
+      auto const& stage = p_.stages[s];
+      json.open_object().key("devices").open_array();
+      for (auto const& d : devices_of(s)) json.value(d);
+      json.close_array().member("copies", stage.width);
+      json.member("begin", first_of_stage(s)).member("end", end_of_stage(s));
+      json.member("first", row_.nodes[first_of_stage(s)]).member("last", row_.nodes[end_of_stage(s) - 1]);
+      json.member("forward", scaled(stage.time.forward)).member("backward", scaled(stage.time.backward));
+      json.member("sums", scaled(stage.sum_time)).member("memory", stage.memory);
+      json.member("sends", stage.sent.activation).close_object();
+    }
+    json.close_array().key("unused").open_array();
+    for (auto const& d : unused()) json.value(d);
+    json.close_array();
+  }
+
+ private:
+  bool trains() const {
+    return std::ranges::any_of(p_.stages, [](auto const& s) { return s.time.backward > 0; });
+  }
+  std::vector<std::string> names_from(std::size_t begin, std::size_t end) const {
+    std::vector<std::string> names;
+    for (auto d = begin; d < end; ++d) names.push_back(net_.devices[d].name);
+    return names;
+  }
+
+  named_row const& row_;
+  cleave::device_network const& net_;
+  cleave::replicated_placement const& p_;
+};
+
+/// Returns what the goal minimizes without copies, or nothing if no such placement fits the memory.
+std::optional<double> value_without_copies(named_row const& row, cleave::device_network const& net,
+                                           place_task const& task) {
+  try {
+    return cleave::place(row.row, net, task.options).value();
+  } catch (cleave::infeasible_error const&) {
+    return std::nullopt;
+  }
+}
+
+/// Says how much copies save.
+void add_saving(fact_sheet& told, copies_output const& shown, std::optional<double> without,
+                cleave::replicated_placement const& placed) {
+  if (!without) {
+    told.line("copies", "are needed: without them no placement fits the memory of the devices");
+    return;
+  }
+  auto const saved = *without > 0 ? 1 - placed.value() / *without : 0;
+  auto const share = cleave::short_text(100 * std::abs(saved)) + " %";
+  auto const other = placed.goal == cleave::placement_goal::step
+                         ? "the step of " + shown.time(*without) + " without them"
+                         : "the " + shown.time(*without) + " between microbatches without them";
+  told.line("copies", saved > 1e-6    ? "save " + share + " of " + other
+                      : saved < -1e-6 ? "take " + share + " more than " + other + "; leave out --copies"
+                                      : "save nothing of " + other);
+  told.json().member("without_copies", shown.scaled(*without)).member("saved", saved);
+}
+
+}  // namespace
+
+void require_copies(place_task const& task) {
+  if (task.options.goal == cleave::placement_goal::latency)
+    throw usage_error("--copies do not make one pass faster; choose --goal throughput or step");
+  if (task.options.schedule)
+    throw usage_error("--copies run in 1F1B with --train, forward only without; leave out --schedule");
+  if (!task.report.empty())
+    throw usage_error("--report draws stages without copies; leave out --report or --copies");
+  if (task.gains) throw usage_error("--gains is for stages without copies; leave out --gains or --copies");
+}
+
+int place_copies(fs::path const& path, named_row const& row, cleave::device_network const& net,
+                 place_task const& task, progress const& doing) {
+  if (auto const unlike = find_unlike(net); !unlike.empty())
+    throw usage_error("--copies is for devices that are all alike, and " + unlike + "; leave out --copies");
+  doing("placing " + plural(row.row.units.units(), "unit") + " on " + plural(net.devices.size(), "device"));
+  auto const link = net.devices.size() > 1 ? net.link(0, 1) : cleave::rank_link{};
+  auto const placed =
+      cleave::place_replicated(row.row, {.devices = static_cast<std::uint32_t>(net.devices.size()),
+                                         .device = net.devices[0],
+                                         .link = link,
+                                         .microbatches = task.options.microbatches,
+                                         .goal = task.options.goal,
+                                         .summed = task.trains ? 1 / task.row.state_copies : 0});
+  auto const without = value_without_copies(row, net, task);
+  auto const order = cleave::schedule_of(placed);
+  auto const timing = cleave::simulate_options_of(placed, link);
+  auto const predicted = cleave::simulate(order, timing).makespan;  // without the sums of gradients
+  double rehearsed = 0;
+  if (task.rehearsal > 0) rehearsed = rehearsed_step(order, timing, predicted, task, doing);
+  doing.clear();
+  copies_output const shown(row, net, placed);
+  fact_sheet told(path, {{"node", row.nodes.size()}, {"stage", placed.stages.size()}});
+  shown.add_to(told);
+  shown.add_to(told.json());
+  add_saving(told, shown, without, placed);
+  if (task.rehearsal > 0)
+    add_rehearsal(told, row, rehearsed, predicted, shown.has_sums() ? " without the sums of gradients" : "");
+  told.print_as(task.as_json);
+  return 0;
+}
+
+}  // namespace tool
