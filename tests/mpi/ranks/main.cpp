@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
       {"end badly", end_badly},
       {"threads", need_threads},
       {"pipelines", run_pipelines},
+      {"copies", train_copies},
       {"suffer", suffer},
       {"differ", differ},
       {"endless", run_endlessly},

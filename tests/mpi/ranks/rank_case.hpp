@@ -30,6 +30,7 @@ int give_up(cleave::mpi::environment& mpi, rank_arguments);
 int end_badly(cleave::mpi::environment& mpi, rank_arguments);
 int need_threads(cleave::mpi::environment& mpi, rank_arguments);
 int run_pipelines(cleave::mpi::environment& mpi, rank_arguments);
+int train_copies(cleave::mpi::environment& mpi, rank_arguments);
 int suffer(cleave::mpi::environment& mpi, rank_arguments);
 int differ(cleave::mpi::environment& mpi, rank_arguments);
 int run_endlessly(cleave::mpi::environment& mpi, rank_arguments);
