@@ -71,9 +71,8 @@ void add_options(command& c, place_task& task) {
                          task.row.state_copies = 4;
                          return true;
                        }});
-  c.options.push_back(flag("--copies",
-                           "give stages several of the devices, which are all alike; their number divides -m",
-                           task.copies));
+  c.options.push_back(
+      flag("--copies", "let a stage have several devices of one kind; their number divides -m", task.copies));
   c.options.push_back(flag(
       "--gains", "list what 10 % more of each device and link would save, and one more device", task.gains));
   c.options.push_back({"", "--rehearse", "SECONDS", "a number from 0.1 to 3600",

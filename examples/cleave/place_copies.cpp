@@ -37,26 +37,6 @@ namespace tool {
 
 namespace {
 
-/// Returns what is unlike about the devices of a network or their links, or an empty text.
-std::string find_unlike(cleave::device_network const& net) {
-  auto const name = [&](std::size_t d) { return cleave::device_name(net, d); };
-  auto const& first = net.devices[0];
-  for (std::size_t d = 1; d < net.devices.size(); ++d) {
-    auto const& other = net.devices[d];
-    auto const both = name(0) + " and " + name(d) + " have unlike ";
-    if (first.speed != other.speed || first.speeds != other.speeds) return both + "speeds";
-    if (first.memory != other.memory) return both + "memory";
-  }
-  for (auto const& up : net.uplinks)
-    return "some devices share the uplink of " + cleave::printable(up.name, 40);
-  for (std::size_t a = 0; a < net.devices.size(); ++a)
-    for (std::size_t b = 0; b < net.devices.size(); ++b)
-      if (a != b && net.link(a, b) != net.link(0, 1))
-        return "the link from " + name(0) + " to " + name(1) + " is unlike the one from " + name(a) + " to " +
-               name(b);
-  return {};
-}
-
 /// A placement with copies in words and numbers.
 class copies_output {
  public:
@@ -68,10 +48,18 @@ class copies_output {
   std::uint32_t first_of_stage(std::size_t s) const { return row_.row.first_node[p_.stages[s].begin]; }
   std::uint32_t end_of_stage(std::size_t s) const { return row_.row.first_node[p_.stages[s].end]; }
   std::vector<std::string> devices_of(std::size_t s) const {
-    return names_from(p_.first_rank(s), p_.first_rank(s + 1));
+    std::vector<std::string> names;
+    for (auto const d : p_.stages[s].devices) names.push_back(net_.devices[d].name);
+    return names;
   }
   std::vector<std::string> unused() const {
-    return names_from(p_.first_rank(p_.stages.size()), net_.devices.size());
+    std::vector<char> is_used(net_.devices.size());
+    for (auto const& s : p_.stages)
+      for (auto const d : s.devices) is_used[d] = 1;
+    std::vector<std::string> names;
+    for (std::size_t d = 0; d < is_used.size(); ++d)
+      if (!is_used[d]) names.push_back(net_.devices[d].name);
+    return names;
   }
   bool has_sums() const {
     return std::ranges::any_of(p_.stages, [](auto const& s) { return s.sum_time > 0; });
@@ -131,11 +119,6 @@ class copies_output {
   bool trains() const {
     return std::ranges::any_of(p_.stages, [](auto const& s) { return s.time.backward > 0; });
   }
-  std::vector<std::string> names_from(std::size_t begin, std::size_t end) const {
-    std::vector<std::string> names;
-    for (auto d = begin; d < end; ++d) names.push_back(net_.devices[d].name);
-    return names;
-  }
 
   named_row const& row_;
   cleave::device_network const& net_;
@@ -184,20 +167,17 @@ void require_copies(place_task const& task) {
 
 int place_copies(fs::path const& path, named_row const& row, cleave::device_network const& net,
                  place_task const& task, progress const& doing) {
-  if (auto const unlike = find_unlike(net); !unlike.empty())
-    throw usage_error("--copies is for devices that are all alike, and " + unlike + "; leave out --copies");
+  if (!net.uplinks.empty())
+    throw usage_error("--copies knows no uplinks that devices share, such as that of " +
+                      cleave::printable(net.uplinks[0].name, 40) + "; leave out --copies");
   doing("placing " + plural(row.row.units.units(), "unit") + " on " + plural(net.devices.size(), "device"));
-  auto const link = net.devices.size() > 1 ? net.link(0, 1) : cleave::rank_link{};
-  auto const placed =
-      cleave::place_replicated(row.row, {.devices = static_cast<std::uint32_t>(net.devices.size()),
-                                         .device = net.devices[0],
-                                         .link = link,
-                                         .microbatches = task.options.microbatches,
-                                         .goal = task.options.goal,
-                                         .summed = task.trains ? 1 / task.row.state_copies : 0});
+  auto const placed = cleave::place_replicated(row.row, net,
+                                               {.microbatches = task.options.microbatches,
+                                                .goal = task.options.goal,
+                                                .summed = task.trains ? 1 / task.row.state_copies : 0});
   auto const without = value_without_copies(row, net, task);
   auto const order = cleave::schedule_of(placed);
-  auto const timing = cleave::simulate_options_of(placed, link);
+  auto const timing = cleave::simulate_options_of(placed, net);
   auto const predicted = cleave::simulate(order, timing).makespan;  // without the sums of gradients
   double rehearsed = 0;
   if (task.rehearsal > 0) rehearsed = rehearsed_step(order, timing, predicted, task, doing);

@@ -15,5 +15,5 @@
 #include "cleave/place/place.hpp"
 /// Says what a better device or link would save.
 #include "cleave/place/placement_gains.hpp"
-/// Cuts a graph into stages with copies, for equal devices.
+/// Cuts a graph into stages with copies, for devices of one or a few kinds.
 #include "cleave/place/place_replicated.hpp"

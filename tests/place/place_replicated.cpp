@@ -4,9 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "cleave/schedule/verify/verify.hpp"
@@ -50,63 +52,127 @@ replication_options random_options(rng& random) {
   return o;
 }
 
-/// Returns the least period of all cuts and widths, by trying all.
-double least_period(placement_row const& row, replication_options const& o) {
+/// Devices of several kinds, the links between them, and how many there are of each.
+struct kinds_of_devices {
+  std::vector<device_spec> of;
+  std::vector<std::uint32_t> count;
+  std::vector<rank_link> links;  ///< from kind a to kind b at a · kinds + b
+
+  rank_link link(std::size_t a, std::size_t b) const { return links[a * of.size() + b]; }
+};
+
+/// Returns the least period of all cuts, kinds and widths, by trying all.
+double least_period(placement_row const& row, kinds_of_devices kinds, replication_options const& o) {
   auto const& units = row.units;
   struct chosen {
-    std::size_t begin;
+    std::size_t kind;
     std::uint32_t width;
   };
   double best = std::numeric_limits<double>::infinity();
   std::vector<chosen> stages;
-  auto const visit = [&](auto const& self, std::size_t at, std::uint32_t left, double worst) -> void {
+  auto const visit = [&](auto const& self, std::size_t at, double worst) -> void {
     if (at == units.units()) {
       best = std::min(best, worst);
       return;
     }
-    for (auto end = at + 1; end <= units.units(); ++end)
-      for (std::uint32_t width = 1; width <= left; ++width) {
-        if (o.microbatches % width != 0) continue;
-        auto const pass = units.cost[end].forward + units.cost[end].backward - units.cost[at].forward -
-                          units.cost[at].backward;
-        auto const state = o.summed * static_cast<double>(units.resident[end] - units.resident[at]);
-        double const sums =
-            width == 1 || o.summed == 0
-                ? 0
-                : 2 * ((width - 1) * o.link.latency + state * (width - 1) / width / o.link.bandwidth);
-        double load = pass / o.device.speed / width + sums / o.microbatches;
-        if (at > 0) {
-          auto const& sent = units.crossing[at];
-          load = std::max(load, static_cast<double>(std::max(sent.activation, sent.gradient)) /
-                                    o.link.bandwidth / std::lcm(stages.back().width, width));
+    for (std::size_t kind = 0; kind < kinds.of.size(); ++kind)
+      for (std::uint32_t width = 1; width <= kinds.count[kind]; ++width)
+        for (auto end = at + 1; end <= units.units() && o.microbatches % width == 0; ++end) {
+          auto const pass = units.cost[end].forward + units.cost[end].backward - units.cost[at].forward -
+                            units.cost[at].backward;
+          auto const state = o.summed * static_cast<double>(units.resident[end] - units.resident[at]);
+          auto const among = kinds.link(kind, kind);
+          double const sums =
+              width == 1 || o.summed == 0
+                  ? 0
+                  : 2 * ((width - 1) * among.latency + state * (width - 1) / width / among.bandwidth);
+          double load = pass / kinds.of[kind].speed / width + sums / o.microbatches;
+          if (at > 0) {
+            auto const& sent = units.crossing[at];
+            auto const& last = stages.back();
+            auto const there = static_cast<double>(sent.activation) / kinds.link(last.kind, kind).bandwidth;
+            auto const back = static_cast<double>(sent.gradient) / kinds.link(kind, last.kind).bandwidth;
+            load = std::max(load, std::max(there, back) / std::lcm(last.width, width));
+          }
+          stages.push_back({kind, width});
+          kinds.count[kind] -= width;
+          self(self, end, std::max(worst, load));
+          kinds.count[kind] += width;
+          stages.pop_back();
         }
-        stages.push_back({at, width});
-        self(self, end, left - width, std::max(worst, load));
-        stages.pop_back();
-      }
   };
-  visit(visit, 0, o.devices, 0);
+  visit(visit, 0, 0);
   return best;
 }
 
-void check_consistent(replicated_placement const& p, placement_row const& row, replication_options const& o) {
-  std::uint32_t at = 0, devices = 0;
+double least_period(placement_row const& row, replication_options const& o) {
+  return least_period(row, {{o.device}, {o.devices}, {o.link}}, o);
+}
+
+/// Two or three kinds of devices, all of another speed.
+kinds_of_devices random_kinds(rng& random) {
+  kinds_of_devices made;
+  auto const kinds = 2 + random.below(2);
+  for (std::size_t k = 0; k < kinds; ++k) {
+    made.of.push_back({.speed = static_cast<double>(1 + 2 * k + random.below(2))});
+    made.count.push_back(static_cast<std::uint32_t>(1 + random.below(kinds == 2 ? 3 : 2)));
+  }
+  for (std::size_t i = 0; i < kinds * kinds; ++i)
+    made.links.push_back({0.1, static_cast<double>(1 + random.below(8))});
+  return made;
+}
+
+/// Their network, with the kinds in any order, and the kind of each device.
+struct mixed_network {
+  device_network net;
+  std::vector<std::size_t> kind;
+
+  mixed_network(kinds_of_devices const& of, rng& random) {
+    for (std::size_t k = 0; k < of.of.size(); ++k) kind.insert(kind.end(), of.count[k], k);
+    for (auto i = kind.size(); i > 1; --i) std::swap(kind[i - 1], kind[random.below(i)]);
+    for (auto const k : kind) net.devices.push_back(of.of[k]);
+    for (auto const a : kind)
+      for (auto const b : kind) net.links.push_back(of.link(a, b));
+  }
+};
+
+void check_consistent(replicated_placement const& p, placement_row const& row, std::size_t devices,
+                      replication_options const& o, simulate_options const& timing) {
+  std::uint32_t at = 0, used = 0;
   for (auto const& s : p.stages) {
     CHECK(s.begin == at);
     CHECK(s.end > s.begin);
-    CHECK(s.memory <= o.device.memory);
     CHECK(o.microbatches % s.width == 0);
     at = s.end;
-    devices += s.width * s.shards;
+    used += s.width * s.shards;
   }
   CHECK(at == row.units.units());
-  CHECK(devices + p.unused == o.devices);
+  CHECK(used + p.unused == devices);
   CHECK(p.bound <= p.value());
   auto const order = schedule_of(p);
   CHECK(order.microbatches * p.chains() == o.microbatches);
   CHECK(!find_schedule_fault(order, {.passes = passes_of(order)}));
-  CHECK(p.step >= simulate(order, simulate_options_of(p, o.link)).makespan);
+  CHECK(p.step >= simulate(order, timing).makespan);
   CHECK(p.step >= p.period * o.microbatches * (1 - 1e-9));
+}
+
+void check_consistent(replicated_placement const& p, placement_row const& row, replication_options const& o) {
+  check_consistent(p, row, o.devices, o, simulate_options_of(p, o.link));
+  for (auto const& s : p.stages) CHECK(s.memory <= o.device.memory);
+}
+
+void check_consistent(replicated_placement const& p, placement_row const& row, device_network const& net,
+                      replication_options const& o) {
+  check_consistent(p, row, net.devices.size(), o, simulate_options_of(p, net));
+  std::vector<char> is_used(net.devices.size());
+  for (auto const& s : p.stages) {
+    CHECK(s.devices.size() == s.width);
+    for (auto const d : s.devices) {
+      CHECK(!is_used[d]);
+      is_used[d] = 1;
+      CHECK(s.memory <= net.devices[d].memory);
+    }
+  }
 }
 
 }  // namespace
@@ -125,6 +191,74 @@ TEST_CASE("place_replicated: has the least period of all cuts and widths") {
     wide += std::ranges::any_of(p.stages, [](auto const& s) { return s.width > 1; });
   }
   CHECK(wide > 50);
+}
+
+TEST_CASE("place_replicated: of unlike devices, has the least period of all cuts, kinds and widths") {
+  rng random(8);
+  std::size_t wide = 0, mixed = 0;
+  for (std::size_t i = 0; i < cases(200, 2'000); ++i) {
+    auto const row = random_row(random, 1 + random.below(5), random.below(2) == 0);
+    auto const kinds = random_kinds(random);
+    mixed_network const all(kinds, random);
+    replication_options const o{.microbatches = static_cast<std::uint32_t>(6 * (1 + random.below(2))),
+                                .summed = random.below(2) == 0 ? 0 : 0.25};
+    CAPTURE(i);
+    auto const p = place_replicated(row, all.net, o);
+    check_consistent(p, row, all.net, o);
+    CHECK(p.is_optimal());
+    CHECK(p.period == doctest::Approx(least_period(row, kinds, o)).epsilon(1e-9));
+    CHECK(p.period <= place(row, all.net, {.microbatches = o.microbatches}).period * (1 + 1e-9));
+    auto const kind_of = [&](replicated_stage const& s) { return all.kind[s.devices.front()]; };
+    for (auto const& s : p.stages) {
+      wide += s.width > 1;
+      mixed += kind_of(s) != kind_of(p.stages.front());
+      for (auto const d : s.devices) CHECK(all.kind[d] == kind_of(s));
+    }
+  }
+  CHECK(wide > 50);
+  CHECK(mixed > 50);
+}
+
+TEST_CASE("place_replicated: unlike devices each have the memory for their stages") {
+  rng random(9);
+  std::size_t placed = 0, refused = 0;
+  for (std::size_t i = 0; i < cases(100, 1'000); ++i) {
+    auto const row = random_row(random, 2 + random.below(5), true);
+    auto kinds = random_kinds(random);
+    for (auto& k : kinds.of) k.memory = 20 + random.below(120);
+    mixed_network const all(kinds, random);
+    replication_options const o{
+        .microbatches = 12,
+        .goal = random.below(2) == 0 ? placement_goal::step : placement_goal::throughput,
+        .summed = 0.25};
+    CAPTURE(i);
+    try {
+      auto const p = place_replicated(row, all.net, o);
+      check_consistent(p, row, all.net, o);
+      CHECK(p.period >= least_period(row, kinds, o) * (1 - 1e-9));
+      ++placed;
+    } catch (infeasible_error const&) {
+      ++refused;
+    }
+  }
+  CHECK(placed > 20);
+  CHECK(refused > 20);
+}
+
+TEST_CASE("place_replicated: a network of equal devices has the placement of its number of devices") {
+  rng random(10);
+  for (std::size_t i = 0; i < cases(50, 500); ++i) {
+    auto const row = random_row(random, 5, true);
+    auto o = random_options(random);
+    o.goal = random.below(2) == 0 ? placement_goal::step : placement_goal::throughput;
+    device_network const net{.devices = std::vector(o.devices, o.device), .links = {o.link}};
+    CAPTURE(i);
+    auto const one = place_replicated(row, o), other = place_replicated(row, net, o);
+    CHECK(one.period == other.period);
+    CHECK(one.step == other.step);
+    CHECK(one.bound == other.bound);
+    CHECK(stage_placement_of(one) == stage_placement_of(other));
+  }
 }
 
 TEST_CASE("place_replicated: fits the memory of the devices, and claims no more than is known") {
@@ -219,4 +353,17 @@ TEST_CASE("place_replicated: refusals say what to change") {
   CHECK(error_text([&] {
           static_cast<void>(place_replicated(row, {.shards = {}}, [](auto...) { return stage_cost{}; }));
         }) == "place: give at least one number of shards, each 1 or more");
+  device_network net{.devices = {{}, {.speed = 2}}, .uplinks = {{"host", {0}, 5}}};
+  auto const refusal_of_network = [&] {
+    return error_text([&] { static_cast<void>(place_replicated(row, net, {})); });
+  };
+  CHECK(refusal_of_network() ==
+        "place: stages with copies know no uplinks that devices share, such as that of 'host'; place without "
+        "copies");
+  net.uplinks.clear();
+  CHECK(refusal_of_network() == "accepted");
+  for (int i = 3; i < 40; ++i) net.devices.push_back({.speed = static_cast<double>(i)});
+  CHECK(refusal_of_network() ==
+        "place: devices of 39 kinds have too many forms of stages with copies; make more devices and links "
+        "alike, or place without copies");
 }

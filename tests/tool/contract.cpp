@@ -115,7 +115,7 @@ std::vector<promise> const promises = {
     {2, "doctor x", "takes no operand"},
     // operands
     {2, "split", "a model is missing"}, {2, "place", "a model is missing"}, {2, "place @m.onnx", "--devices is missing"},
-    {2, "place @g.json --devices @devices.json --copies", "d and e have unlike speeds"}, {2, "place @g.json --devices @alike.json --copies --gains", "leave out --gains"},
+    {2, "place @g.json --devices @devices.json --copies --goal latency", "do not make one pass faster"}, {2, "place @g.json --devices @alike.json --copies --gains", "leave out --gains"},
     {2, "recompute", "a model is missing"}, {2, "inspect", "a model is missing"}, {2, "schedule", "the name of a schedule is missing"},
     {2, "verify", "a schedule is missing"}, {2, "simulate", "a schedule is missing"}, {2, "partition", "a graph file is missing"},
     {2, "order", "a graph file is missing"}, {2, "bench", "an instance is missing"}, {2, "report", "a table is missing"},
@@ -168,7 +168,8 @@ std::vector<promise> const promises = {
     {0, "partition @g.dag -k 2", "2 parts"}, {0, "partition @g.hgr -k 2", "cut nets"}, {0, "partition @g.u -k 2", "cut nets"},
     {0, "partition @g.graph -k 2 --stream", "cut        1 (1 edge)"}, {0, "partition @g.graph --verify @parts", "cut        1 (1 edge)"},
     {0, "order @g.graph", "factor"}, {0, "place @g.json --devices @devices.json", "period"},
-    {0, "place @g.json --devices @alike.json --copies", "copies"}, {0, "inspect @m.onnx", "nodes"}, {0, "inspect @g.json", "calls"}, {0, "split @g.json -k 2", "in 2 stages"},
+    {0, "place @g.json --devices @alike.json --copies", "copies"}, {0, "place @g.json --devices @devices.json --copies", "copies"},
+    {0, "inspect @m.onnx", "nodes"}, {0, "inspect @g.json", "calls"}, {0, "split @g.json -k 2", "in 2 stages"},
     {0, "split @layers.csv -k 3", "in 3 stages"}, {0, "schedule 1F1B", "the step takes"}, {0, "schedule all", "ZBVZeroBubble"},
     {0, "schedule --list", "GPipe"}, {0, "verify @two.csv", "no fault"}, {0, "simulate @two.csv", "the step takes"},
     {0, "report @runs.csv", "metis"}, {0, "instances", "rgg2d"}, {0, "bench --list", "Algorithms"},

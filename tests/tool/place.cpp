@@ -130,21 +130,38 @@ TEST_CASE("cleave place --copies --json: has the numbers of stages, and those of
   CHECK(told.at("rehearsed") < 1'000);
 }
 
-TEST_CASE("cleave place --copies: refusals name what is unlike, or the options that do not go with it") {
+TEST_CASE("cleave place --copies: all copies of a stage are on devices of one kind") {
   workplace const w;
-  auto const refusal = [&](std::string const& devices) {
+  std::ofstream(w.at("mixed.json")) << R"({"format": "cleave devices 1",
+    "devices": [{"name": "slow"}, {"name": "fast", "count": 2, "speed": 2}, {"name": "odd", "speed": 0.1}],
+    "link": {"latency": 0.5, "bandwidth": 100}})";
+  auto const r =
+      run_tool({"place", w.at("peak.json"), "--devices", w.at("mixed.json"), "--copies", "--json"});
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == 0);
+  auto const told = nlohmann::json::parse(r.said);
+  CHECK(told.at("period") == 1.5);  // 6 s of work on two devices of speed 2
+  CHECK(told.at("optimal") == true);
+  CHECK(told.at("stages").size() == 1);
+  CHECK(told.at("stages").at(0).at("devices") == nlohmann::json{"fast0", "fast1"});
+  CHECK(told.at("unused") == nlohmann::json{"slow", "odd"});
+}
+
+TEST_CASE("cleave place --copies: refusals name what does not go with it") {
+  workplace const w;
+  auto const refusal = [&](std::string const& devices, int code) {
     std::ofstream(w.at("some.json")) << R"({"format": "cleave devices 1", )" << devices << "}";
     auto const r = run_tool({"place", w.at("peak.json"), "--devices", w.at("some.json"), "--copies"});
-    CHECK(r.exit == 2);
+    CHECK(r.exit == code);
     return r.to_stderr;
   };
-  CHECK(has(refusal(R"("devices": [{"name": "a"}, {"name": "b"}, {"name": "c", "speed": 2}])"),
-            "alike, and a and c have unlike speeds; leave out --copies"));
-  CHECK(has(refusal(R"("devices": [{"name": "a"}, {"name": "b", "memory": 5}])"),
-            "a and b have unlike memory"));
-  CHECK(has(refusal(R"("devices": [{"name": "g", "count": 3}],
-                       "links": [{"between": ["g1", "g2"], "bandwidth": 5}])"),
-            "the link from g0 to g1 is unlike the one from g1 to g2"));
+  CHECK(has(refusal(R"("devices": [{"name": "g", "count": 3}], "groups": [
+                       {"name": "host", "devices": ["g0", "g1"], "uplink": {"bandwidth": 5}}])",
+                    2),
+            "--copies knows no uplinks that devices share, such as that of host; leave out --copies"));
+  std::string unlike = R"("devices": [{"name": "a"})";
+  for (int speed = 2; speed < 30; ++speed) unlike += ", {\"speed\": " + std::to_string(speed) + "}";
+  CHECK(has(refusal(unlike + "]", 3), "devices of 29 kinds have too many forms of stages with copies"));
   for (auto const& [option, value, said] :
        {std::array<std::string, 3>{"--goal", "latency", "do not make one pass faster"},
         {"--report", w.at("page.html"), "leave out --report or --copies"},
