@@ -21,14 +21,18 @@ inline std::string fact(std::string const& name, std::string const& value) {
 /// the two is printed.
 class fact_sheet {
  public:
-  /// Begins with the name of the file, and with counts such as `4 nodes, 3 edges`.
-  fact_sheet(fs::path const& file, std::vector<std::pair<std::string, std::size_t>> const& counts)
+  using counts = std::vector<std::pair<std::string, std::size_t>>;
+
+  /// Begins with the name of the file, and with counts such as `4 nodes, 3 edges`. `listed` are counts of
+  /// what the object lists.
+  fact_sheet(fs::path const& file, counts const& counted, counts const& listed = {})
       : text_(bold(input_name(file)) + ":") {
     json_.open_object().member("file", given_name(file));
-    for (auto const& [what, count] : counts) {
-      text_ += (what == counts.front().first ? " " : ", ") + plural(count, what);
+    for (auto const& [what, count] : counted) {
+      text_ += (what == counted.front().first ? " " : ", ") + plural(count, what);
       json_.member(what + "s", count);
     }
+    for (auto const& [what, count] : listed) text_ += ", " + plural(count, what);
     text_ += "\n";
   }
 

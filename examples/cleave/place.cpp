@@ -290,7 +290,7 @@ int place(std::span<std::string const> words) {
                                  .gains = gains}));
   }
   doing.clear();
-  fact_sheet told(path, {{"node", row.nodes.size()}, {"stage", placed.stages.size()}});
+  fact_sheet told(path, {{"node", row.nodes.size()}}, {{"stage", placed.stages.size()}});
   shown.add_to(told);
   shown.add_to(told.json());
   if (task.rehearsal > 0) add_rehearsal(told, row, rehearsed, placed.step);

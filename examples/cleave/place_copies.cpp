@@ -183,7 +183,7 @@ int place_copies(fs::path const& path, named_row const& row, cleave::device_netw
   if (task.rehearsal > 0) rehearsed = rehearsed_step(order, timing, predicted, task, doing);
   doing.clear();
   copies_output const shown(row, net, placed);
-  fact_sheet told(path, {{"node", row.nodes.size()}, {"stage", placed.stages.size()}});
+  fact_sheet told(path, {{"node", row.nodes.size()}}, {{"stage", placed.stages.size()}});
   shown.add_to(told);
   shown.add_to(told.json());
   add_saving(told, shown, without, placed);

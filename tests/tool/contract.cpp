@@ -289,6 +289,22 @@ void check_keys(nlohmann::json const& value) {
   }
 }
 
+/// Returns the first key that an object has twice, or an empty text.
+std::string repeated_key(std::string const& text) {
+  std::vector<std::set<std::string>> open;
+  std::string found;
+  using event = nlohmann::json::parse_event_t;
+  [[maybe_unused]] auto const all =
+      nlohmann::json::parse(text, [&](int, event what, nlohmann::json const& value) {
+        if (what == event::object_start) open.emplace_back();
+        if (what == event::object_end) open.pop_back();
+        if (what == event::key && !open.back().insert(value.get<std::string>()).second && found.empty())
+          found = value.get<std::string>();
+        return true;
+      });
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE("cleave: keeps its promises about exit code, stream and text") {
@@ -321,6 +337,7 @@ TEST_CASE("cleave: --json prints one object and nothing else") {
     CHECK(r.exit == c.exit);
     auto const object = nlohmann::json::parse(r.said, nullptr, false);
     REQUIRE(object.is_object());
+    CHECK(repeated_key(r.said) == "");
     for (auto const& key : c.keys) {
       CAPTURE(key);
       CHECK(object.contains(key));
