@@ -77,6 +77,28 @@ def hypergraphs() -> None:
     # [hypergraph]
 
 
+def passes() -> None:
+    """Chooses what a forward pass saves for its backward pass."""
+    # [passes]
+    names = ["x", "w", "h", "y", "dy", "dh", "dw", "dx"]  # h = x w, y = gelu(h), and the gradients
+    reads = [[], [], [0, 1], [2], [], [4, 2], [5, 0], [5, 1]]
+    size = [8, 4, 32, 32, 32, 32, 4, 8]
+    for price in (0, 100):  # the bytes that a unit of cost must save; each operation costs 1
+        cut = cleave.cut_joint_graph(
+            reads,
+            size,
+            inputs=[0],
+            parameters=[1],
+            gradients=[4],
+            results=[3],
+            weight_gradients=[6],
+            input_gradients=[7],
+            bytes_per_cost=price,
+        )
+        print("saved:", *(names[n] for n in cut.saved), "- run again:", *(names[n] for n in cut.again))
+    # [passes]
+
+
 def errors() -> None:
     """Shows what an error carries."""
     # [errors]
@@ -110,6 +132,7 @@ if __name__ == "__main__":
     weights()
     changes()
     hypergraphs()
+    passes()
     errors()
     progress()
     if importlib.util.find_spec("networkx"):

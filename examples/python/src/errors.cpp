@@ -5,10 +5,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <cleave/backward/joint_graph.hpp>
 #include <cleave/core/error.hpp>
 #include <cleave/formats/files/read_whole_file.hpp>
 #include <cleave/formats/graph_files/text.hpp>
 #include <cleave/graph/adjacency.hpp>
+#include <cleave/graph/csr.hpp>
 #include <cleave/graph/hypergraph.hpp>
 #include <cleave/partition/kway/kway.hpp>
 #include <cleave/partition/kway/options.hpp>
@@ -85,6 +87,27 @@ std::string name_of(hypergraph_violation what) {
   return "";
 }
 
+std::string name_of(detail::joint_graph_fault::kind what) {
+  using enum detail::joint_graph_fault::kind;
+  switch (what) {
+    case rows:
+      return "wrong_length";
+    case read:
+      return "late_read";
+    case source:
+      return "reading_source";
+    case place:
+      return "no_such_node";
+    case cost:
+      return "bad_cost";
+    case early:
+      return "late_result";
+    case too_much:
+      return "too_many_bytes";
+  }
+  return "";
+}
+
 std::string name_of(detail::invalid_kway_option what) {
   switch (what) {
     case detail::invalid_kway_option::parts:
@@ -155,6 +178,10 @@ void translate(std::exception_ptr const& thrown, void*) {
     witness["node"] = e.witness.node;
     witness["arc"] = e.witness.arc;
     binding::set_error("GraphError", message_of(e), witness);
+  } catch (detail::joint_graph_error const& e) {
+    witness["what"] = name_of(e.witness.what);
+    if (e.witness.node != none<std::size_t>) witness["node"] = e.witness.node;
+    binding::set_error("GraphError", e.what(), witness);
   } catch (detail::hypergraph_error const& e) {
     witness["what"] = name_of(e.witness.what);
     witness["net"] = e.witness.net;

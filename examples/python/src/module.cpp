@@ -10,6 +10,7 @@ NB_MODULE(_native, m) {
   bind_errors(m);
   bind_files(m);
   bind_hypergraph(m);
+  bind_joint_graph(m);
   bind_partition(m);
   bind_plan(m);
   bind_schedule(m);

@@ -314,12 +314,12 @@ nb::tuple cut(std::uint32_t ranks, std::uint32_t microbatches, std::string const
               std::uint64_t seed) {
   auto const table = read_costs(costs);
   auto const row = row_of(table, resident);
-  cut_step const step{ranks,
-                      microbatches,
-                      std::move(stages_per_rank),
-                      std::move(memory),
-                      table.base_latency,
-                      links_of(table, ranks)};
+  cut_step const step{.ranks = ranks,
+                      .microbatches = microbatches,
+                      .stages_per_rank = std::move(stages_per_rank),
+                      .memory_limit = std::move(memory),
+                      .base_latency = table.base_latency,
+                      .links = links_of(table, ranks)};
   cut_options const options{.search = {.form = choice_of(backward), .seed = seed, .effort = effort},
                             .seed = seed,
                             .effort = effort};

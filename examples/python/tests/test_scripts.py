@@ -23,6 +23,7 @@ def test_tour() -> None:
     out = printed("tour.py")
     assert "node 0 in part 3" in out and "one_sided_edge 0 0" in out and "the first cut will do" in out
     assert "2 parts too many, in 2 nets" in out
+    assert "saved: x - run again: h\nsaved: x h - run again:\n" in out
 
 
 def test_cut_a_scipy_mesh() -> None:
@@ -48,3 +49,14 @@ def test_pipeline_a_llama() -> None:
     assert "largest load of a rank" in done.stdout and "ZBVZeroBubble, 2 ranks: losses differ by at most" in done.stdout
     apart = float(done.stdout.rsplit("gradients by ", 1)[1].split()[0])
     assert apart <= 1e-6
+
+
+def test_save_or_run_again() -> None:
+    pytest.importorskip("torch", reason="torch is not installed: passes are not cut")
+    words = [sys.executable, "-W", "ignore", str(scripts / "save_or_run_again.py")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    page = (scripts / "save_or_run_again.py").read_text()
+    assert len(done.stdout.splitlines()) == 5
+    for line in done.stdout.splitlines():
+        assert f"    {line}\n" in page

@@ -12,6 +12,7 @@ verify                  what given parts cost, and their faults
 partition_hypergraph    k parts of a hypergraph with few cut nets
 split                   a PyTorch module in stages that run as a pipeline (needs torch)
 plan                    the stages of any computation, from costs and sizes
+cut_joint_graph         what a training step saves for its backward pass, and what it runs again instead
 schedule                a pipeline schedule by name: rows, CSV for PyTorch, verifier, simulator, picture
 read_schedule, search_schedule    the same from PyTorch's CSV, or searched for within limits of memory
 cut_for_schedule        stages and their schedule together, for the shortest step
@@ -19,6 +20,7 @@ as_graph, read_graph, as_hypergraph    a graph or hypergraph that is converted o
 """
 
 from ._graph import Graph, Hypergraph, as_graph, as_hypergraph, read_graph
+from ._joint_graph import JointCut, cut_joint_graph
 from ._partition import (
     Balance,
     Finding,
@@ -72,6 +74,7 @@ __all__ = [
     "HypergraphError",
     "HypergraphParts",
     "InfeasibleError",
+    "JointCut",
     "Node",
     "OptionError",
     "Options",
@@ -88,6 +91,7 @@ __all__ = [
     "as_graph",
     "as_hypergraph",
     "cut_for_schedule",
+    "cut_joint_graph",
     "partition",
     "partition_hypergraph",
     "plan",

@@ -41,10 +41,10 @@ def _restored(kind: type[Error], message: str, witness: dict[str, Any]) -> Error
 
 
 class GraphError(Error):
-    """The arrays are not an undirected graph."""
+    """The arrays are not an undirected graph, or the lists not a joint graph."""
 
     what: str
-    """The broken rule, such as `one_sided_edge`, `no_such_node` or `bad_edge_weight`."""
+    """The broken rule, such as `one_sided_edge`, `no_such_node`, `bad_edge_weight` or `late_read`."""
     node: int
     """The node at which it is broken."""
     arc: int
