@@ -20,5 +20,7 @@ int refuse(std::string const& name) {
 
 int split(std::span<std::string const>) { return refuse("split"); }
 int inspect(std::span<std::string const>) { return refuse("inspect"); }
+int place(std::span<std::string const>) { return refuse("place"); }
+int recompute(std::span<std::string const>) { return refuse("recompute"); }
 
 }  // namespace tool
