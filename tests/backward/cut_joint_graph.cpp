@@ -270,7 +270,7 @@ TEST_CASE("cut_joint_graph: is a minimum without a limit and without a weight pa
     }
   }
   CHECK(saved_all > 100);
-  CHECK(ran_again > 100);
+  CHECK(ran_again > 40);
 }
 
 TEST_CASE("cut_joint_graph: obeys fixed operations and values that cannot be saved") {
@@ -290,8 +290,8 @@ TEST_CASE("cut_joint_graph: obeys fixed operations and values that cannot be sav
     REQUIRE(value_of(c, o) == doctest::Approx(best));
     ++possible;
   }
-  CHECK(impossible > 20);
-  CHECK(possible > 500);
+  CHECK(impossible > testing::cases(1, 20));
+  CHECK(possible > 200);
 }
 
 TEST_CASE("cut_joint_graph: keeps a limit, and its bound holds") {
@@ -317,7 +317,7 @@ TEST_CASE("cut_joint_graph: keeps a limit, and its bound holds") {
     proved += c.least;
   }
   MESSAGE(tried << " tried, " << optimal << " optimal, " << proved << " proved, " << refused << " refused");
-  CHECK(tried > 200);
+  CHECK(tried > 100);
   CHECK(optimal * 20 > tried * 19);
 }
 
@@ -345,7 +345,7 @@ TEST_CASE("cut_joint_graph: with a weight pass, passes are whole and the bound h
     }
   }
   MESSAGE(tried << " tried, " << optimal << " optimal, " << proved << " proved");
-  CHECK(tried > 150);
+  CHECK(tried > 40);
   CHECK(optimal * 10 > tried * 9);
 }
 
