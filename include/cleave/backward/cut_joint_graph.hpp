@@ -480,6 +480,12 @@ class joint_cutter {
     auto& [decided, least, price, few, many] = b;
     if (many.result.bytes <= most) {
       few = many;
+      if (few.result.cost == 0) return b;
+      // Some operations have to run again; others may do at less cost.
+      auto const high = 0x1p20 * everything_ / few.result.cost;
+      auto p = solve(high);
+      if (p.complete) least = (std::max)(least, (p.bound - static_cast<double>(most)) / high);
+      if (p.result.bytes <= most && p.result.cost < few.result.cost) few = std::move(p);
       return b;
     }
     if (few.result.bytes > most) return b;
