@@ -198,7 +198,7 @@ void print_engine() {
 /// CPU seconds of the parts of a run of 1F1B, from its schedule to the end of the first step, seconds of wall
 /// time of all, and the peak memory of the process in bytes.
 struct large_run {
-  double plan, pipeline, step, wall, bytes;
+  double plan = -1, pipeline = 0, step = 0, wall = 0, bytes = 0;
 };
 
 large_run measure_large(std::uint32_t ranks, std::uint32_t microbatches) {
