@@ -195,7 +195,9 @@ if(CLEAVE_SHARE_CODE)
   endif()
   file(CONFIGURE OUTPUT ${shared}/all.hpp CONTENT "${text}")
 
-  set(folders "$<TARGET_PROPERTY:shared_code,INCLUDE_DIRECTORIES>")
+  # A compiler ignores -I for a folder that it is also given by -idirafter: an installed copy of cleave would come first.
+  string(REGEX REPLACE "([][+.*()^$?|\\\\])" "\\\\\\1" own "${include}")
+  set(folders "$<FILTER:$<TARGET_PROPERTY:shared_code,INCLUDE_DIRECTORIES>,EXCLUDE,^${own}$>")
   set(definitions "$<TARGET_PROPERTY:shared_code,COMPILE_DEFINITIONS>")
   file(GENERATE OUTPUT ${shared}/flags CONTENT "${CMAKE_CXX_FLAGS} -std=c++20 -fPIC \"-I${include}\"
 $<$<BOOL:${folders}>:\"-idirafter$<JOIN:${folders},\"\n\"-idirafter>\">
