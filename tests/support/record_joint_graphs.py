@@ -345,6 +345,32 @@ def llama_stage():
     return LlamaStage(), (hidden(), torch.randn(1, ROWS, WIDE // HEADS), torch.randn(1, ROWS, WIDE // HEADS))
 
 
+def small_transformer(config, model, **more):
+    """Returns a language model of transformers, four layers of the usual sizes, that begins at the embedded tokens."""
+    made = config(vocab_size=512, hidden_size=WIDE, num_hidden_layers=4, num_attention_heads=HEADS, **more)
+    return LastStage(model(made)), (hidden(), labels(BATCH, ROWS))
+
+
+def mixer():
+    """Returns four blocks of an MLP-Mixer: linear layers over the rows, then over the columns."""
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm_rows, self.norm_columns = nn.LayerNorm(WIDE), nn.LayerNorm(WIDE)
+            self.rows = nn.Sequential(nn.Linear(ROWS, 2 * ROWS), nn.GELU(), nn.Linear(2 * ROWS, ROWS))
+            self.columns = nn.Sequential(nn.Linear(WIDE, 4 * WIDE), nn.GELU(), nn.Linear(4 * WIDE, WIDE))
+
+        def forward(self, x):
+            x = x + self.rows(self.norm_rows(x).transpose(1, 2)).transpose(1, 2)
+            return x + self.columns(self.norm_columns(x))
+
+    class Mixer(nn.Sequential):
+        def forward(self, x):
+            return (super().forward(x),)
+
+    return Mixer(*(Block() for _ in range(4))), (hidden(),)
+
+
 MODELS = {  # what it is; a function that makes the model and its inputs
     "mlp": ("two linear layers and the loss",
             lambda: (Mlp(), (torch.randn(1024, WIDE, requires_grad=True), labels(1024, classes=10)))),
@@ -384,6 +410,40 @@ MODELS = {  # what it is; a function that makes the model and its inputs
                            lambda: (MixtureOfExperts(), (hidden(4),))),
     "t5": ("T5, two layers of encoder and of decoder, from the embedded tokens to the loss",
            lambda: (T5Stage(), (hidden(), hidden(), labels(BATCH, ROWS)))),
+    "convnext": ("ConvNeXt, two stages of two blocks, and the loss",
+                 lambda: (Classifier(torchvision.models.ConvNeXt(
+                     [torchvision.models.convnext.CNBlockConfig(32, 64, 2),
+                      torchvision.models.convnext.CNBlockConfig(64, None, 2)], num_classes=10)),
+                          (image(8, 3, 64), labels(8, classes=10)))),
+    "swin": ("a Swin transformer, two stages of two blocks, and the loss",
+             lambda: (Classifier(torchvision.models.SwinTransformer(
+                 [4, 4], 32, [2, 2], [2, 4], [4, 4], stochastic_depth_prob=0.0, num_classes=10)),
+                      (image(8, 3, 64), labels(8, classes=10)))),
+    "shufflenet": ("ShuffleNet and the loss",
+                   lambda: (Classifier(torchvision.models.shufflenet_v2_x0_5(num_classes=10)),
+                            (image(8, 3, 64), labels(8, classes=10)))),
+    "mixer": ("four blocks of an MLP-Mixer; a middle stage", mixer),
+    "bloom": ("BLOOM, 4 layers, from the embedded tokens to the loss",
+              lambda: small_transformer(transformers.BloomConfig, transformers.BloomForCausalLM)),
+    "mistral": ("Mistral, 4 layers, from the embedded tokens to the loss",
+                lambda: small_transformer(transformers.MistralConfig, transformers.MistralForCausalLM,
+                                          num_key_value_heads=HEADS // 4, intermediate_size=704)),
+    "gpt_neox": ("GPT-NeoX, 4 layers with parallel residuals, from the embedded tokens to the loss",
+                 lambda: small_transformer(transformers.GPTNeoXConfig, transformers.GPTNeoXForCausalLM,
+                                           intermediate_size=4 * WIDE, attention_dropout=0.0, hidden_dropout=0.0)),
+    # Recorded after the search of cut_joint_graph was last changed.
+    "efficientnet": ("EfficientNet and the loss",
+                     lambda: (Classifier(torchvision.models.efficientnet_b0(
+                         num_classes=10, stochastic_depth_prob=0.0, dropout=0.0)),
+                              (image(8, 3, 64), labels(8, classes=10)))),
+    "squeezenet": ("SqueezeNet and the loss",
+                   lambda: (Classifier(torchvision.models.squeezenet1_1(num_classes=10, dropout=0.0)),
+                            (image(8, 3, 64), labels(8, classes=10)))),
+    "phi": ("Phi, 4 layers, from the embedded tokens to the loss",
+            lambda: small_transformer(transformers.PhiConfig, transformers.PhiForCausalLM, intermediate_size=4 * WIDE,
+                                      attention_dropout=0.0, resid_pdrop=0.0, embd_pdrop=0.0)),
+    "olmo": ("OLMo, 4 layers whose norms have no weights, from the embedded tokens to the loss",
+             lambda: small_transformer(transformers.OlmoConfig, transformers.OlmoForCausalLM, intermediate_size=704)),
 }
 
 # --------------------------------------------------------------------------------------------------------- partitions
