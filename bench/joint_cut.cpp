@@ -23,7 +23,7 @@ int main() {
       bool const is_default = &peer == &recorded.peers.front();
       if (is_default) {
         auto g = recorded.graph;
-        for (auto const n : peer.fixed) g.fixed[n] = 1;
+        for (auto const n : peer.fixed) g.run_once[n] = 1;
         joint_cut c;
         auto const s = bench::seconds([&] { c = cut_joint_graph(g); });
         std::printf("| %s | %zu | %.1f | %.3f | %.1f ms (%.2f s) |", recorded.name.c_str(), g.nodes(),
@@ -39,7 +39,8 @@ int main() {
       joint_cut c;
       auto const s = bench::seconds([&] { c = cut_joint_graph(recorded.graph, {.most_bytes = peer.bytes}); });
       char text[64];
-      std::snprintf(text, sizeof text, " %.2f", c.cost / peer.cost);
+      bool const are_both_free = c.cost <= 0 && peer.cost <= 0;
+      std::snprintf(text, sizeof text, " %.2f", are_both_free ? 1 : c.cost / peer.cost);
       costs += text;
       std::snprintf(text, sizeof text, "%s%.2f (%.2f) s", times.empty() ? "" : ", ", s, peer.seconds);
       if (peer.settings.find(":0.5,") != std::string::npos) times = text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cleave place MODEL.onnx --devices FILE --copies: stages with several copies, for devices that are all
-// alike.
+// cleave place MODEL.onnx --devices FILE --copies: stages with several copies. All copies of a stage are on
+// devices that are alike.
 //
 // --json writes one object:
 //   file, devices       the model, and the number of devices
@@ -12,8 +12,8 @@
 //   stages              [{devices, copies, begin, end, first, last, forward, backward, sums, memory, sends}]: nodes by
 //                       position and name; the time of the sums of gradients, once a step; the bytes of each device
 //   unused              names of devices
-//   without_copies      what the goal minimizes for the best placement without copies; absent if there is none
-//   saved               the share of it that copies save
+//   without_copies      the period or step of the best placement without copies; absent if no such placement fits
+//   saved               the share of `without_copies` that copies save
 //   rehearsed           with --rehearse: the measured step without sums, in `unit`
 #include <algorithm>
 #include <cleave/core/error.hpp>

@@ -5,13 +5,14 @@
 // --json writes one object:
 //   file                   the model
 //   training               true if the model has its backward pass already
-//   in_flight, weight_passes
-//   step                   seconds of all operations, each once
-//   bytes                  in flight if nothing runs again
-//   cuts                   [{limit, bytes, saved, kept, again, seconds, bound, least}]: the limit in bytes; bytes in
-//                          flight, and of one microbatch between the passes; operations that run again, their time,
-//                          a lower bound on it and whether that is met
-//   saved, kept, again     with --limit: names of the values and operations
+//   in_flight, weights_in_flight    microbatches, as given
+//   step                   seconds of one microbatch if each operation runs once
+//   bytes                  bytes in flight if no operation that takes time runs again
+//   cuts                   [{limit, bytes, saved_bytes, kept_bytes, operations_again, seconds, bound, least}]: the limit
+//                          and the bytes of all microbatches in flight; the bytes that the forward pass of one microbatch
+//                          saves, and those that wait for its weight pass; the number of operations that run again, the
+//                          time of these runs, a lower bound on it, and whether the time meets it
+//   saved, kept, again     with --limit: the names of these values and operations
 #include <algorithm>
 #include <cleave/backward.hpp>
 #include <cleave/core/bytes.hpp>
@@ -66,10 +67,10 @@ void add_options(command& c, recompute_task& task) {
        [&](auto text) { return read_limit(text, task); }});
   c.options.push_back(number_option("", "--in-flight", "N",
                                     "microbatches between forward and backward pass (1)",
-                                    task.options.forward_copies, 1, 100'000));
-  c.options.push_back(number_option("", "--weight-passes", "N",
+                                    task.options.in_flight, 1, 100'000));
+  c.options.push_back(number_option("", "--weights-in-flight", "N",
                                     "microbatches between backward and weight pass; 0: no weight pass (0)",
-                                    task.options.weight_copies, 0, 100'000));
+                                    task.options.weights_in_flight, 0, 100'000));
   auto const names = [](std::vector<std::string>& to) {
     return [&to](std::string_view text) {
       for (auto& name : names_in(text)) to.push_back(std::move(name));
@@ -156,14 +157,14 @@ std::optional<cleave::joint_marks<value>> marks_of(graph const& g, recompute_tas
   return marks;
 }
 
-std::vector<char> fixed_nodes(graph const& g, recompute_task const& task) {
-  std::vector<char> fixed;
+std::vector<char> run_once_nodes(graph const& g, recompute_task const& task) {
+  std::vector<char> run_once;
   for (auto const n : g.nodes()) {
     auto const& op = g.proto(n).op_type();
     bool const is_random = op.starts_with("Random") || op == "Dropout" || op == "Bernoulli";
-    fixed.push_back(is_random || std::ranges::find(task.run_once, op) != task.run_once.end());
+    run_once.push_back(is_random || std::ranges::find(task.run_once, op) != task.run_once.end());
   }
-  return fixed;
+  return run_once;
 }
 
 /// Gives gradients without a size that of the value to which they belong.
@@ -183,17 +184,24 @@ cleave::joint_arrays joint_graph(graph const& g, recompute_task const& task, boo
   auto marks = marks_of(g, task);
   is_training = marks.has_value();
   if (marks) {
-    marks->fixed = fixed_nodes(g, task);
+    marks->run_once = run_once_nodes(g, task);
     return cleave::joint_graph_of(g, *marks);
   }
   if (!task.inputs.empty())
     throw usage_error(
         "--input is for training graphs, whose outputs are gradients named like x_grad; "
         "this model has none");
-  cleave::joint_backward_options options{.fixed = fixed_nodes(g, task)};
+  cleave::joint_backward_options options{.run_once = run_once_nodes(g, task)};
   for (auto const n : g.nodes()) options.reads.push_back(reads_of(g.proto(n).op_type()));
   return cleave::joint_graph_with_backward(g, options);
 }
+
+/// A cut within a limit.
+struct limited_cut {
+  std::string name;  ///< as it is shown: `50 %`
+  std::size_t limit;
+  cleave::joint_cut cut;
+};
 
 /// The cuts of one joint graph, as lines and as JSON.
 class cut_table {
@@ -203,24 +211,22 @@ class cut_table {
       if (g.source[n] == cleave::joint_source::operation) step_ += g.cost[n];
     auto options = task.options;
     options.most_bytes.reset();
-    options.bytes_per_cost = step_ > 0 ? 1e15 / step_ : 0;  // no cost is worth it
+    options.bytes_per_cost = 1e300;  // only what takes no time runs again
     all_ = cleave::cut_joint_graph(g, options);
   }
   double step() const { return step_; }
   cleave::joint_cut const& all() const { return all_; }
 
-  cleave::joint_cut within(double percent) const {
+  limited_cut within(std::string const& name, std::size_t limit) const {
     auto options = task_.options;
-    if (!options.most_bytes)
-      options.most_bytes = static_cast<std::size_t>(static_cast<double>(all_.bytes) * percent / 100);
-    return cleave::cut_joint_graph(g_, options);
+    options.most_bytes = limit;
+    return {name, limit, cleave::cut_joint_graph(g_, options)};
+  }
+  limited_cut within(std::string const& name, double percent) const {
+    return within(name, static_cast<std::size_t>(static_cast<double>(all_.bytes) * percent / 100));
   }
   /// Returns the cut of the fewest bytes, at the least cost that these allow.
-  cleave::joint_cut fewest() const {
-    auto options = task_.options;
-    options.most_bytes = cleave::cut_joint_graph(g_, options).bytes;
-    return cleave::cut_joint_graph(g_, options);
-  }
+  limited_cut fewest() const { return within("fewest", cleave::cut_joint_graph(g_, task_.options).bytes); }
 
   std::string text(cleave::joint_cut const& c) const {
     auto const more = [&](double cost) {
@@ -229,14 +235,15 @@ class cut_table {
     auto line = cleave::bytes_text(c.bytes) + " in flight; " + plural(c.again.size(), "operation") + " again";
     if (c.again.empty()) return line;
     line += ", " + more(c.cost) + " of the step";
-    if (&c != &all_ && !c.least && c.bound > 0 && c.bound <= c.cost)
-      line += " (at least " + more(c.bound) + ")";
+    if (!c.least && c.bound > 0) line += " (at least " + more(c.bound) + ")";
     return line;
   }
 
-  void add(cleave::json::writer& json, cleave::joint_cut const& c, std::size_t limit) const {
-    json.open_object().member("limit", limit).member("bytes", c.bytes).member("saved", c.saved_bytes);
-    json.member("kept", c.kept_bytes).member("again", c.again.size()).member("seconds", c.cost);
+  static void add(cleave::json::writer& json, limited_cut const& l) {
+    auto const& c = l.cut;
+    json.open_object().member("limit", l.limit).member("bytes", c.bytes);
+    json.member("saved_bytes", c.saved_bytes).member("kept_bytes", c.kept_bytes);
+    json.member("operations_again", c.again.size()).member("seconds", c.cost);
     json.member("bound", c.bound).member("least", c.least).close_object();
   }
 
@@ -255,6 +262,18 @@ class cut_table {
   double step_ = 0;
   cleave::joint_cut all_;
 };
+
+/// Returns cuts from 75 % of the bytes down to the fewest.
+std::vector<limited_cut> table_of_limits(cut_table const& table) {
+  std::vector<limited_cut> cuts;
+  auto fewest = table.fewest();
+  auto const all = static_cast<double>(table.all().bytes);
+  for (double const percent : {75.0, 50.0, 25.0, 10.0})
+    if (all > 0 && static_cast<double>(fewest.cut.bytes) <= all * percent / 100)
+      cuts.push_back(table.within(cleave::short_text(percent) + " %", percent));
+  cuts.push_back(std::move(fewest));
+  return cuts;
+}
 
 }  // namespace
 
@@ -278,43 +297,39 @@ int recompute(std::span<std::string const> words) {
   auto const joint = joint_graph(m.graph, task, is_training);
   doing("cutting " + plural(joint.nodes(), "node"));
   cut_table const table(joint, task);
+  std::vector<limited_cut> cuts;
   bool const is_limited = task.percent || task.options.most_bytes;
-  std::vector<std::pair<double, cleave::joint_cut>> cuts;
-  if (is_limited) {
-    cuts.emplace_back(0, table.within(task.percent.value_or(0)));
-  } else {
-    auto fewest = table.fewest();
-    for (double const percent : {75.0, 50.0, 25.0, 10.0})
-      if (table.all().bytes > 0 &&
-          static_cast<double>(fewest.bytes) <= static_cast<double>(table.all().bytes) * percent / 100)
-        cuts.emplace_back(percent, table.within(percent));
-    cuts.emplace_back(0, std::move(fewest));
-  }
+  if (task.percent)
+    cuts.push_back(table.within("limited", *task.percent));
+  else if (task.options.most_bytes)
+    cuts.push_back(table.within("limited", *task.options.most_bytes));
+  else
+    cuts = table_of_limits(table);
   doing.clear();
   fact_sheet told(path, {{"node", joint.nodes()}});
   auto const& options = task.options;
-  told.line("passes", (is_training ? "as in the file" : "backward pass appended") + std::string("; ") +
-                          plural(options.forward_copies, "microbatch") + " in flight" +
-                          (options.weight_copies > 0 ? ", " + plural(options.weight_copies, "microbatch") +
-                                                           " before the weight pass"
-                                                     : ""));
+  told.line("passes",
+            (is_training ? "as in the file" : "backward pass appended") + std::string("; ") +
+                plural(options.in_flight, "microbatch") + " in flight" +
+                (options.weights_in_flight > 0 ? ", " + plural(options.weights_in_flight, "microbatch") +
+                                                     " between backward and weight pass"
+                                               : ""));
   told.line("step", cleave::amount_text(table.step(), "s") + " for one microbatch, by estimate");
   if (auto const lacking = lacking_of(m); lacking.values > 0)
     told.line("unknown", plural(lacking.values, "value") +
                              " without a size, counted as 0 bytes; --dim and --shape give sizes");
-  told.line("all saved", table.text(table.all()));
+  told.line("all saved", cleave::bytes_text(table.all().bytes) + " in flight");
   auto& json = told.json();
-  json.member("training", is_training).member("in_flight", options.forward_copies);
-  json.member("weight_passes", options.weight_copies).member("step", table.step());
+  json.member("training", is_training).member("in_flight", options.in_flight);
+  json.member("weights_in_flight", options.weights_in_flight).member("step", table.step());
   json.member("bytes", table.all().bytes).key("cuts").open_array();
-  for (auto const& [percent, cut] : cuts) {
-    auto const name = percent > 0 ? cleave::short_text(percent) + " %" : is_limited ? "limited" : "fewest";
-    told.line(name, table.text(cut));
-    table.add(json, cut, cut.bytes);
+  for (auto const& l : cuts) {
+    told.line(l.name, table.text(l.cut));
+    table.add(json, l);
   }
   json.close_array();
   if (is_limited) {
-    auto const& cut = cuts.front().second;
+    auto const& cut = cuts.front().cut;
     told.list("saved", table.names(cut.saved));
     told.list("kept", table.names(cut.kept));
     told.list("again", table.names(cut.again));

@@ -42,7 +42,8 @@ struct layers {
 };
 
 // [cut]
-/// What each operation's backward pass reads: a product both factors, gelu its operand, a sum nothing.
+/// Returns both passes of the layers. The backward pass of a product reads both factors, that of gelu reads
+/// its operand, and that of a sum reads no value of the forward pass.
 auto joint_graph_of_layers() {
   cleave::joint_backward_options options;
   for (int const n : layers{}.nodes())
@@ -59,15 +60,15 @@ void print(char const* name, cleave::joint_cut const& c) {
 int main() {
   auto const joint = joint_graph_of_layers();
   // Four microbatches are in flight.
-  auto const all = cleave::cut_joint_graph(joint, {.bytes_per_cost = 1e9, .forward_copies = 4});
+  auto const all = cleave::cut_joint_graph(joint, {.bytes_per_cost = 1e9, .in_flight = 4});
   print("nothing again", all);
-  print("at 1 MB per cost", cleave::cut_joint_graph(joint, {.bytes_per_cost = 1e6, .forward_copies = 4}));
-  print("within half", cleave::cut_joint_graph(joint, {.most_bytes = all.bytes / 2, .forward_copies = 4}));
-  print("fewest bytes", cleave::cut_joint_graph(joint, {.forward_copies = 4}));
+  print("at 1 MB per cost", cleave::cut_joint_graph(joint, {.bytes_per_cost = 1e6, .in_flight = 4}));
+  print("within half", cleave::cut_joint_graph(joint, {.most_bytes = all.bytes / 2, .in_flight = 4}));
+  print("fewest bytes", cleave::cut_joint_graph(joint, {.in_flight = 4}));
 
   // A weight pass of its own, for schedules without bubbles: two microbatches wait for theirs.
   auto const split =
-      cleave::cut_joint_graph(joint, {.bytes_per_cost = 1e6, .forward_copies = 4, .weight_copies = 2});
+      cleave::cut_joint_graph(joint, {.bytes_per_cost = 1e6, .in_flight = 4, .weights_in_flight = 2});
   print("with a weight pass", split);
   std::cout << "saved:";
   for (auto const n : split.saved) std::cout << ' ' << joint.label(n);

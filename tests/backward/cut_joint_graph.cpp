@@ -54,11 +54,12 @@ joint_arrays chain(std::uint32_t layers) {
   return b.g;
 }
 
-/// A random joint graph of few operations, some of them fixed or with values that cannot be saved.
+/// A random joint graph of few operations, some of which may run only once or have values that cannot be
+/// saved.
 joint_arrays random_joint(rng& r, std::size_t forward, std::size_t late, bool odd) {
   builder b;
-  auto const flag = [&](bool fixed, bool unsaved) {
-    b.g.fixed.push_back(fixed), b.g.unsaved.push_back(unsaved);
+  auto const flag = [&](bool run_once, bool unsavable) {
+    b.g.run_once.push_back(run_once), b.g.unsavable.push_back(unsavable);
   };
   for (auto i = 1 + r.below(2); i > 0; --i)
     b.add({}, 1 + r.below(9), 0, joint_source::input), flag(false, false);
@@ -125,12 +126,12 @@ passes follow(joint_arrays const& g, std::vector<unsigned> runs, joint_cut_optio
     if (((needs[i] & backward) || kept) && !(has[i] & backward)) from_forward = true;
     if (from_forward && !(has[i] & forward)) p.possible = false;
     if ((needs[i] & forward) && !(has[i] & forward)) p.possible = false;
-    if ((from_forward || kept) && flag(g.unsaved, i)) p.possible = false;
-    if (from_forward) p.bytes += size * static_cast<double>(o.forward_copies);
-    if (kept) p.bytes += size * static_cast<double>(o.weight_copies);
+    if ((from_forward || kept) && flag(g.unsavable, i)) p.possible = false;
+    if (from_forward) p.bytes += size * static_cast<double>(o.in_flight);
+    if (kept) p.bytes += size * static_cast<double>(o.weights_in_flight);
     int const count =
         int((runs[i] & forward) != 0) + int((runs[i] & backward) != 0) + int((runs[i] & weight) != 0);
-    if (count > 1 && flag(g.fixed, i)) p.possible = false;
+    if (count > 1 && flag(g.run_once, i)) p.possible = false;
     if (count > 1) p.cost += (count - 1) * g.cost[i];
   }
   return p;
@@ -156,12 +157,12 @@ rules rules_of(joint_arrays const& g, joint_cut_options const& o) {
   };
   mark(g.results, forward);
   mark(g.input_gradients, backward);
-  mark(g.weight_gradients, o.weight_copies == 0 ? backward : weight);
+  mark(g.weight_gradients, o.weights_in_flight == 0 ? backward : weight);
   for (std::size_t i = 0; i < n; ++i) {
     if (r.must[i] == (backward | weight)) r.must[i] = backward;
     if (g.source[i] != joint_source::operation) continue;
-    auto const later = o.weight_copies == 0 ? unsigned{backward} : unsigned{backward | weight};
-    r.may[i] = late[i] ? r.must[i] | (o.weight_copies == 0 ? 0 : unsigned{weight}) : forward | later;
+    auto const later = o.weights_in_flight == 0 ? unsigned{backward} : unsigned{backward | weight};
+    r.may[i] = late[i] ? r.must[i] | (o.weights_in_flight == 0 ? 0 : unsigned{weight}) : forward | later;
     if (late[i] && r.must[i] == 0) r.may[i] = 0;
   }
   return r;
@@ -204,15 +205,18 @@ double value_of(joint_cut const& c, joint_cut_options const& o) {
   return o.most_bytes ? c.cost : static_cast<double>(c.bytes) + o.bytes_per_cost * c.cost;
 }
 
+bool has_unsavable(joint_arrays const& g) {
+  return std::ranges::any_of(g.unsavable, [](char c) { return c != 0; });
+}
+
 /// Checks that a cut is what it says: whole passes by the rules, and their bytes and cost.
 void check_whole(joint_arrays const& g, joint_cut const& c, joint_cut_options const& o) {
   auto const runs = runs_of(g, c);
   auto const rule = rules_of(g, o);
-  for (std::size_t i = 0; i < g.nodes(); ++i)
-    if (g.unsaved.empty()) {
-      REQUIRE((runs[i] & rule.must[i]) == rule.must[i]);
-      REQUIRE((runs[i] & ~rule.may[i]) == 0);
-    }
+  for (std::size_t i = 0; i < g.nodes() && !has_unsavable(g); ++i) {
+    REQUIRE((runs[i] & rule.must[i]) == rule.must[i]);
+    REQUIRE((runs[i] & ~rule.may[i]) == 0);
+  }
   auto const p = follow(g, runs, o);
   REQUIRE(p.possible);
   REQUIRE(p.bytes == static_cast<double>(c.bytes));
@@ -244,12 +248,12 @@ TEST_CASE("cut_joint_graph: saves every activation of a chain, or runs layers ag
 
 TEST_CASE("cut_joint_graph: counts what waits for the weight pass") {
   auto const g = chain(3);
-  auto const c = cut_joint_graph(g, {.bytes_per_cost = 100, .forward_copies = 4, .weight_copies = 2});
+  auto const c = cut_joint_graph(g, {.bytes_per_cost = 100, .in_flight = 4, .weights_in_flight = 2});
   CHECK(c.weight.size() == 3);
   CHECK(c.saved_bytes == 30);
   CHECK(c.kept_bytes == 60);  // the operands and the gradients of three products
   CHECK(c.bytes == 4 * 30 + 2 * 60);
-  auto const again = cut_joint_graph(g, {.forward_copies = 4, .weight_copies = 2});
+  auto const again = cut_joint_graph(g, {.in_flight = 4, .weights_in_flight = 2});
   CHECK(again.kept_bytes == 20);  // the input and the gradient of the stage
   CHECK(again.saved_bytes == 10);
   CHECK(again.least);
@@ -261,7 +265,7 @@ TEST_CASE("cut_joint_graph: is a minimum without a limit and without a weight pa
   for (std::size_t i = 0; i < cases(1500 / 10, 1500); ++i) {
     auto const g = random_joint(r, 1 + r.below(6), 1 + r.below(5), false);
     for (double const price : {0.0, 1.0, 3.0, 100.0}) {
-      joint_cut_options const o{.bytes_per_cost = price, .forward_copies = 1 + r.below(3)};
+      joint_cut_options const o{.bytes_per_cost = price, .in_flight = 1 + r.below(3)};
       auto const c = cut_joint_graph(g, o);
       check_whole(g, c, o);
       REQUIRE(c.least);
@@ -273,7 +277,7 @@ TEST_CASE("cut_joint_graph: is a minimum without a limit and without a weight pa
   CHECK(ran_again > 40);
 }
 
-TEST_CASE("cut_joint_graph: obeys fixed operations and values that cannot be saved") {
+TEST_CASE("cut_joint_graph: obeys operations that may run once and values that cannot be saved") {
   rng r(72);
   std::size_t impossible = 0, possible = 0;
   for (std::size_t i = 0; i < cases(3000 / 10, 3000); ++i) {
@@ -316,17 +320,18 @@ TEST_CASE("cut_joint_graph: keeps a limit, and its bound holds") {
     optimal += c.cost <= best + 1e-9;
     proved += c.least;
   }
-  MESSAGE(tried << " tried, " << optimal << " optimal, " << proved << " proved, " << refused << " refused");
   CHECK(tried > 100);
+  CHECK(refused > 0);
+  CHECK(proved * 10 > tried * 9);
   CHECK(optimal * 20 > tried * 19);
 }
 
 TEST_CASE("cut_joint_graph: with a weight pass, passes are whole and the bound holds") {
   rng r(74);
-  std::size_t tried = 0, optimal = 0, proved = 0;
+  std::size_t tried = 0, optimal = 0, proved = 0, missed = 0;
   for (std::size_t i = 0; i < cases(600 / 10, 600); ++i) {
     auto const g = random_joint(r, 1 + r.below(4), 1 + r.below(4), r.one_in(4));
-    joint_cut_options o{.forward_copies = 1 + r.below(3), .weight_copies = 1 + r.below(3)};
+    joint_cut_options o{.in_flight = 1 + r.below(3), .weights_in_flight = 1 + r.below(3)};
     if (r.one_in(3))
       o.most_bytes = r.below(80);
     else
@@ -340,13 +345,25 @@ TEST_CASE("cut_joint_graph: with a weight pass, passes are whole and the bound h
       optimal += value_of(c, o) <= best + 1e-9;
       proved += c.least;
     } catch (infeasible_error const&) {
-      // Without a limit, only where the rules leave nothing; with one, the search may miss what is possible.
-      if (!o.most_bytes && g.unsaved.empty()) REQUIRE_FALSE(best < 1e300);
+      // With a limit, the search may miss what is possible, though rarely.
+      if (!o.most_bytes && !has_unsavable(g)) REQUIRE_FALSE(best < 1e300);
+      missed += best < 1e300;
     }
   }
-  MESSAGE(tried << " tried, " << optimal << " optimal, " << proved << " proved");
   CHECK(tried > 40);
+  CHECK(missed * 50 <= tried);
+  CHECK(proved * 2 > tried);
   CHECK(optimal * 10 > tried * 9);
+}
+
+TEST_CASE("cut_joint_graph: a huge price leaves the bytes exact") {
+  rng r(75);
+  for (std::size_t i = 0; i < cases(50, 500); ++i) {
+    auto const g = random_joint(r, 1 + r.below(6), 1 + r.below(5), false);
+    auto const c = cut_joint_graph(g, {.bytes_per_cost = 1e300});
+    REQUIRE(c.least);
+    if (c.cost == 0) REQUIRE(c.bytes == cut_joint_graph(g, {.bytes_per_cost = 1e6}).bytes);
+  }
 }
 
 TEST_CASE("cut_joint_graph: handles a chain of 20,000 layers on a small stack") {

@@ -76,11 +76,11 @@ TEST_CASE("joint_graph_with_backward: appends a node for operands and one for st
 
 TEST_CASE("joint_graph_with_backward: an operation with several results leaves them one by one") {
   listed_graph const g{{{"split", {10}, {20, 30}}, {"mul", {20, 30}, {40}}}, {10}, {}, {40}};
-  auto const j = joint_graph_with_backward(g, {.fixed = {1, 0}});
+  auto const j = joint_graph_with_backward(g, {.run_once = {1, 0}});
   REQUIRE_FALSE(find_joint_graph_fault(j));
   CHECK(j.label(2) == "split[0] (#2)");
-  CHECK(j.unsaved[1] == 1);
-  CHECK(j.fixed[1] == 1);
+  CHECK(j.unsavable[1] == 1);
+  CHECK(j.run_once[1] == 1);
   auto const cut = cut_joint_graph(j);
   CHECK(labels(j, cut.saved) == words{"#0", "split[0] (#2)", "split[1] (#3)"});  // mul runs again
 }
@@ -99,10 +99,10 @@ TEST_CASE("joint_graph_of: reads a training graph by its marks") {
                                     .parameters = {2},
                                     .input_gradients = {60},
                                     .weight_gradients = {70},
-                                    .fixed = {1, 0, 0, 0, 0}});
+                                    .run_once = {1, 0, 0, 0, 0}});
   REQUIRE_FALSE(find_joint_graph_fault(j));
   CHECK(labels(j, j.results) == words{"loss (#4)"});
-  auto const cut = cut_joint_graph(j, {.bytes_per_cost = 1000, .weight_copies = 1});
+  auto const cut = cut_joint_graph(j, {.bytes_per_cost = 1000, .weights_in_flight = 1});
   CHECK(labels(j, cut.saved) == words{"#2", "y (#3)"});
   CHECK(labels(j, cut.kept) == words{"#2", "dy (#5)"});
   CHECK(labels(j, cut.backward) == words{"dy (#5)", "dx (#6)"});
@@ -111,6 +111,17 @@ TEST_CASE("joint_graph_of: reads a training graph by its marks") {
   CHECK_THROWS_WITH_AS(joint_graph_of(g, {.gradients = {5}}),
                        "joint graph: node dx (#6) is a result of the forward pass, but depends on a gradient",
                        joint_graph_error);
+}
+
+TEST_CASE("joint_graph_with_backward: takes a graph that does not list its inputs and outputs") {
+  struct bare {
+    std::vector<int> nodes() const { return {1, 2}; }
+    std::vector<int> operands(int n) const { return {n - 1}; }
+  };
+  auto const j = joint_graph_with_backward(bare{});
+  CHECK(j.results.size() == 1);
+  CHECK(j.input_gradients.size() == 1);
+  CHECK(j.weight_gradients.empty());
 }
 
 TEST_CASE("joint_graph_of: a node may be where the backward pass starts") {
@@ -124,8 +135,8 @@ TEST_CASE("joint_graph_of: rejects a mark that is not in the graph, and lists of
   listed_graph const g{{{"a", {1}, {30}}}, {1}, {}, {30}};
   CHECK_THROWS_WITH_AS(joint_graph_of(g, {.gradients = {7}}),
                        "joint graph: a marked value is not in the graph", error);
-  CHECK_THROWS_WITH_AS(joint_graph_of(g, {.fixed = {0, 0}}),
-                       "joint graph: `fixed` has 2 entries, but the graph has 1 nodes", error);
+  CHECK_THROWS_WITH_AS(joint_graph_of(g, {.run_once = {0, 0}}),
+                       "joint graph: `run_once` has 2 entries, but the graph has 1 nodes", error);
   CHECK_THROWS_WITH_AS(joint_graph_with_backward(g, {.reads = {{}, {}}}),
                        "joint graph: `reads` has 2 entries, but the graph has 1 nodes", error);
 }
@@ -152,8 +163,8 @@ TEST_CASE("check_joint_graph: names each fault") {
   auto bad = g;
   bad.bytes.pop_back();
   CHECK(fault(bad) ==
-        "sources and bytes need one entry per node, of which there are 2; costs, names, `fixed` and "
-        "`unsaved` need the same or none");
+        "sources and bytes need one entry per node, of which there are 2; costs, names, `run_once` and "
+        "`unsavable` need the same or none");
   bad = g;
   bad.reads.item = {1};
   CHECK(fault(bad) == "node #1 reads a node that does not precede it; list nodes after those that they read");
@@ -183,21 +194,22 @@ TEST_CASE("cut_joint_graph: rejects options that it cannot use, and limits that 
                        "joint graph: bytes_per_cost must be finite and not negative",
                        joint_cut_options_error);
   CHECK_THROWS_WITH_AS(
-      cut_joint_graph(j, {.forward_copies = 0}),
-      "joint graph: forward_copies must be from 1 to 1048576, weight_copies from 0 to 1048576",
+      cut_joint_graph(j, {.in_flight = 0}),
+      "joint graph: in_flight must be from 1 to 1048576, weights_in_flight from 0 to 1048576",
       joint_cut_options_error);
-  CHECK_THROWS_WITH_AS(cut_joint_graph(j, {.most_bytes = 9}),
-                       "joint graph: most_bytes is 9, but 10 bytes are needed even if every operation runs "
-                       "again that may; allow more bytes, or have fewer microbatches in flight or fewer "
-                       "fixed operations",
-                       infeasible_error);
+  CHECK_THROWS_WITH_AS(
+      cut_joint_graph(j, {.most_bytes = 9}),
+      "joint graph: the limit of 9 bytes is too low: 10 bytes are needed, even if every operation "
+      "runs again that may; allow more bytes, fewer microbatches in flight, or more operations "
+      "to run again",
+      infeasible_error);
   CHECK(cut_joint_graph(j, {.most_bytes = 10}).again.size() == 1);
 }
 
 TEST_CASE("cut_joint_graph: a value that can neither be saved nor made again is an error") {
   listed_graph const g{{{"draw", {10}, {20, 30}}, {"mul", {20, 30}, {40}}}, {10}, {}, {40}};
-  auto j = joint_graph_with_backward(g, {.fixed = {1, 0}});
-  j.unsaved[2] = j.fixed[2] = 1;
+  auto j = joint_graph_with_backward(g, {.run_once = {1, 0}});
+  j.unsavable[2] = j.run_once[2] = 1;
   CHECK_THROWS_WITH_AS(cut_joint_graph(j),
                        "joint graph: the value of node draw[0] (#2) is needed after the pass that makes it, "
                        "but may neither be saved nor made again; let it run again, or save values made of it",

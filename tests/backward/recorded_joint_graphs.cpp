@@ -26,7 +26,7 @@ TEST_CASE("cut_joint_graph: saves no more than PyTorch's min-cut partitioner, an
       INFO(peer.settings);
       // What may not run again there may not here.
       auto g = recorded.graph;
-      for (auto const n : peer.fixed) g.fixed[n] = 1;
+      for (auto const n : peer.fixed) g.run_once[n] = 1;
       auto const fewest = cut_joint_graph(g);
       CHECK(fewest.least);
       CHECK(fewest.bytes <= peer.bytes);
@@ -34,11 +34,11 @@ TEST_CASE("cut_joint_graph: saves no more than PyTorch's min-cut partitioner, an
       auto const within = cut_joint_graph(recorded.graph, {.most_bytes = peer.bytes});
       CHECK(within.bytes <= peer.bytes);
       CHECK(within.bound <= peer.cost);
-      CHECK(within.cost <= 1.12 * peer.cost);
+      CHECK(within.cost <= 1.05 * peer.cost);
       ++choices;
       dearer += within.cost > peer.cost;
     }
   }
   CHECK(choices > cases(8, 100));
-  CHECK(dearer * 20 <= choices);
+  CHECK(dearer * 40 <= choices);
 }

@@ -26,7 +26,7 @@ struct recorded_choice {
 /// A joint graph of PyTorch. A floating-point operation costs 1, and so does a byte that is read or written.
 struct recorded_joint_graph {
   std::string name, about;
-  joint_arrays graph;  ///< `fixed` are the random operations
+  joint_arrays graph;  ///< `run_once` are the random operations
   std::vector<recorded_choice> peers;
 };
 
@@ -54,8 +54,8 @@ inline recorded_joint_graph read_joint_graph(std::filesystem::path const& file) 
                                        : joint_source::operation);
     g.bytes.push_back(n.at("bytes"));
     g.cost.push_back(n.at("cost").get<double>() + n.at("moved").get<double>());
-    g.fixed.push_back(is("random"));
-    g.unsaved.push_back(is("whole"));
+    g.run_once.push_back(is("random"));
+    g.unsavable.push_back(is("whole"));
     for (char const c : n.at("name").get<std::string>()) g.name.add(c);
     g.name.close();
   }

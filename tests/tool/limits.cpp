@@ -110,7 +110,7 @@ std::vector<limited_command> commands() {
       {{"inspect"}, {largest_file, dimension, shape}},
       {{"recompute"},
        {largest_file, whole("--in-flight", "1", "100000", {"0", "100001"}),
-        whole("--weight-passes", "0", "100000", {"100001"}), dimension, shape}},
+        whole("--weights-in-flight", "0", "100000", {"100001"}), dimension, shape}},
       {{"place"},
        {largest_file, whole("-m", "1", "100000", {"0", "100001"}),
         whole("--effort", "1000", "1000000000000", {"999", "1000000000001"}), seed, dimension, shape}},

@@ -57,8 +57,8 @@ joint_arrays graph_of(nb::dict const& given) {
     g.source.push_back(static_cast<joint_source>(s));
   g.bytes = list_of<std::size_t, std::int64_t>(in("bytes"), "bytes");
   g.cost = list_of<double, double>(in("cost"), "cost");
-  g.fixed = list_of<char, std::uint8_t>(in("fixed"), "fixed");
-  g.unsaved = list_of<char, std::uint8_t>(in("unsaved"), "unsaved");
+  g.run_once = list_of<char, std::uint8_t>(in("run_once"), "run_once");
+  g.unsavable = list_of<char, std::uint8_t>(in("unsavable"), "unsavable");
   g.results = nodes("results");
   g.input_gradients = nodes("input_gradients");
   g.weight_gradients = nodes("weight_gradients");
@@ -74,10 +74,11 @@ nb::dict cut(nb::dict const& graph, nb::dict const& options) {
   joint_cut_options o;
   o.most_bytes = nb::cast<std::optional<std::size_t>>(options["most_bytes"]);
   o.bytes_per_cost = nb::cast<double>(options["bytes_per_cost"]);
-  o.forward_copies = nb::cast<std::size_t>(options["forward_copies"]);
-  o.weight_copies = nb::cast<std::size_t>(options["weight_copies"]);
+  o.in_flight = nb::cast<std::size_t>(options["in_flight"]);
+  o.weights_in_flight = nb::cast<std::size_t>(options["weights_in_flight"]);
   o.steps = nb::cast<std::size_t>(options["steps"]);
   o.branches = nb::cast<std::size_t>(options["branches"]);
+  o.gap = nb::cast<double>(options["gap"]);
   auto const c = binding::interruptible([g, o] { return cut_joint_graph(*g, o); }, nb::none());
   nb::dict result;
   result["forward"] = binding::list_of(c.forward);

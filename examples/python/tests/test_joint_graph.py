@@ -77,31 +77,31 @@ def test_limits_and_copies() -> None:
     for copies in (1, 3):
         last = 0.0
         for limit in (560, 400, 300, 200, 110, 60, 10):
-            cut = cleave.cut_joint_graph(**g, most_bytes=limit * copies, forward_copies=copies)
+            cut = cleave.cut_joint_graph(**g, most_bytes=limit * copies, in_flight=copies)
             assert cut.bytes == copies * cut.saved_bytes <= copies * limit and cut.cost >= last >= 0
             assert cut.bound <= cut.cost and (not cut.least or cut.bound >= cut.cost * (1 - 1e-6))
             last = cut.cost
         assert last == 7
-    with pytest.raises(cleave.InfeasibleError, match="most_bytes is 9, but 10 bytes are needed"):
+    with pytest.raises(cleave.InfeasibleError, match="the limit of 9 bytes is too low: 10 bytes are needed"):
         cleave.cut_joint_graph(**g, most_bytes=9)
-    split = cleave.cut_joint_graph(**g, bytes_per_cost=1e6, forward_copies=4, weight_copies=2)
+    split = cleave.cut_joint_graph(**g, bytes_per_cost=1e6, in_flight=4, weights_in_flight=2)
     assert {names_of(g, (n,))[0][:2] for n in split.weight} == {"dw"}
     assert split.bytes == 4 * split.saved_bytes + 2 * split.kept_bytes and split.kept_bytes > 0
 
 
-def test_fixed_and_unsaved() -> None:
+def test_run_once_and_unsavable() -> None:
     g = layers()
     every = cleave.cut_joint_graph(**g)
-    fixed = np.zeros(len(g["reads"]), bool)
-    fixed[[g["names"].index("h1"), g["names"].index("y2")]] = True
-    cut = cleave.cut_joint_graph(**g, fixed=fixed)
-    assert cut.bytes > every.bytes and not set(np.flatnonzero(fixed)) & set(cut.again)
-    assert cut == cleave.cut_joint_graph(**g, fixed=np.flatnonzero(fixed))
+    run_once = np.zeros(len(g["reads"]), bool)
+    run_once[[g["names"].index("h1"), g["names"].index("y2")]] = True
+    cut = cleave.cut_joint_graph(**g, run_once=run_once)
+    assert cut.bytes > every.bytes and not set(np.flatnonzero(run_once)) & set(cut.again)
+    assert cut == cleave.cut_joint_graph(**g, run_once=np.flatnonzero(run_once))
     gelu = g["names"].index("y0")
-    made = cleave.cut_joint_graph(**g, unsaved=[gelu], bytes_per_cost=1e6)
+    made = cleave.cut_joint_graph(**g, unsavable=[gelu], bytes_per_cost=1e6)
     assert made.again == (gelu,)
     with pytest.raises(cleave.InfeasibleError, match=r"node y0 \(#3\)"):
-        cleave.cut_joint_graph(**g, fixed=[gelu], unsaved=[gelu])
+        cleave.cut_joint_graph(**g, run_once=[gelu], unsavable=[gelu])
 
 
 def test_what_is_no_joint_graph() -> None:
@@ -123,7 +123,7 @@ def test_what_is_no_joint_graph() -> None:
     assert refused("bad_cost", "must be finite", cost=[-1.0] * len(g["reads"])).node == 0
     refused("bad_cost", "must be finite", cost=[float("nan")] * len(g["reads"]))
     assert refused("no_such_node", "results lists node #99", results=[99]).node == 99
-    refused("no_such_node", "fixed lists node #-1", fixed=[-1])
+    refused("no_such_node", "run_once lists node #-1", run_once=[-1])
     assert refused("two_sources", "gradients lists node #0", gradients=[0]).node == 0
     refused("reading_source", "is an input, a parameter or a gradient, but reads", inputs=[0, 2])
     refused("late_result", "depends on a gradient", results=[len(g["reads"]) - 1])
@@ -133,9 +133,9 @@ def test_what_is_no_joint_graph() -> None:
         {"most_bytes": -1},
         {"bytes_per_cost": -1.0},
         {"bytes_per_cost": float("nan")},
-        {"forward_copies": 0},
-        {"weight_copies": 2**21},
-        {"fixed": [True]},
+        {"in_flight": 0},
+        {"weights_in_flight": 2**21},
+        {"run_once": [True]},
     ]
     for options in wrong:
         with pytest.raises(cleave.OptionError) as e:

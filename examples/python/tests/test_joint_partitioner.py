@@ -173,17 +173,17 @@ def test_a_second_step_draws_the_numbers_of_eager() -> None:
     assert torch.allclose(*found, rtol=1e-5, atol=1e-6)
 
 
-def test_costs_and_fixed_nodes_are_those_of_the_caller() -> None:
+def test_costs_and_nodes_run_once_are_those_of_the_caller() -> None:
     model, shape = MODELS["perceptron"]()
     first = joint_partitioner()
     train_step(model, shape, first)
     asked = []
 
-    def fixed(n: Any) -> bool:
+    def run_once(n: Any) -> bool:
         asked.append(n.name)
         return "gelu" in n.name
 
-    second = joint_partitioner(bytes_per_cost=1.0, cost=lambda n: 1e9 if "tanh" in n.name else 0.0, fixed=fixed)
+    second = joint_partitioner(bytes_per_cost=1.0, cost=lambda n: 1e9 if "tanh" in n.name else 0.0, run_once=run_once)
     train_step(model, shape, second)
     names = [set(p.cuts[0].again) for p in (first, second)]
     assert {"gelu", "tanh"} <= names[0] and not {"gelu", "tanh"} & names[1] and names[1] and asked

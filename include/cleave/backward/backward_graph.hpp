@@ -47,10 +47,7 @@ struct basic_backward_graph {
   std::size_t nodes() const { return next.rows(); }
 
   /// Returns the label of a node in messages: `MulBackward (#4)`, or `#4` without a name.
-  std::string label(std::size_t n) const {
-    auto const text = name[n];
-    return cleave::label(std::string_view(text.data(), text.size()), n);
-  }
+  std::string label(std::size_t n) const { return detail::label_of_row(name, n); }
 };
 
 using backward_arrays = basic_backward_graph<std::uint32_t>;

@@ -10,64 +10,24 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/backward/detail/joint_local_search.hpp"
+#include "cleave/backward/detail/joint_passes.hpp"
+#include "cleave/backward/joint_cut.hpp"
 #include "cleave/backward/joint_graph.hpp"
 #include "cleave/core/error.hpp"
 #include "cleave/core/fixed_point.hpp"
 #include "cleave/core/real.hpp"
 #include "cleave/graph/csr.hpp"
-#include "cleave/graph/disjoint_sets.hpp"
 #include "cleave/graph/flow/local_flow.hpp"
 
 /// Cuts a joint graph into a forward, a backward and a weight pass: chooses the values that are saved between
 /// them and the operations that run again, by minimum cuts.
-namespace cleave::inline v0_2 {
-
-/// Options of `cut_joint_graph`.
-struct joint_cut_options {
-  /// Limit on the bytes of all microbatches in flight. If given, the least cost of operations that run again
-  /// is sought within it.
-  std::optional<std::size_t> most_bytes = {};
-  /// Without a limit: bytes that one unit of cost must save, at least 0.
-  double bytes_per_cost = 0;
-  std::size_t forward_copies = 1;  ///< microbatches between their forward and their backward pass
-  std::size_t weight_copies = 0;   ///< those between backward and weight pass; 0: no separate weight pass
-  std::size_t steps = 50'000'000;  ///< limit of each minimum cut
-  std::size_t branches = 64;  ///< with `most_bytes`: parts of the search space that are solved one by one
-};
-
-/// The passes of a joint graph. Lists of nodes are ascending; a value that stays on the rank is in none.
-template <std::unsigned_integral Index>
-struct basic_joint_cut {
-  std::vector<Index> forward, backward, weight;  ///< the operations that each pass runs
-  std::vector<Index> saved;                      ///< values that the forward pass leaves for the other two
-  std::vector<Index> kept;  ///< values that stay or are left for the weight pass after the backward pass
-  std::size_t saved_bytes = 0, kept_bytes = 0;  ///< of one microbatch
-  std::size_t bytes = 0;                        ///< of all microbatches in flight
-  std::vector<Index> again;                     ///< operations that run more than once
-  double cost = 0;                              ///< of their additional runs
-  /// A lower bound on what was minimised: the cost if `most_bytes` is given, otherwise the bytes plus the
-  /// cost times `bytes_per_cost`.
-  double bound = 0;
-  bool least = false;  ///< true if nothing better exists
-};
-
-/// The result of `cut_joint_graph` for 32-bit indices.
-using joint_cut = basic_joint_cut<std::uint32_t>;
-
-}  // namespace cleave
-
 namespace cleave::inline v0_2::detail {
 
 /// Thrown for options that `cut_joint_graph` cannot use.
 class joint_cut_options_error : public error {
  public:
   using error::error;
-};
-
-/// Says, for each node of a joint graph, whether it runs again where a later pass needs its value.
-struct joint_choice {
-  std::vector<char> in_backward, in_weight;
-  bool operator==(joint_choice const&) const = default;
 };
 
 /// Cuts a joint graph. Helper of `cut_joint_graph`.
@@ -84,11 +44,9 @@ class joint_cutter {
   using cut = basic_joint_cut<Index>;
 
   joint_cutter(basic_joint_graph<Index> const& g, joint_cut_options const& o)
-      : g_(g), options_(o), late_(depends_on_gradients(g)) {
-    find_passes();
-    find_needs();
+      : g_(g), options_(o), passes_(g, o) {
     for (std::size_t n = 0; n < g.nodes(); ++n)
-      everything_ += (forward_copies() + weight_copies()) * bytes(n);
+      everything_ += (passes_.in_flight() + passes_.weights_in_flight()) * passes_.bytes(n);
   }
 
   cut search() && { return options_.most_bytes ? within(*options_.most_bytes) : cheapest(); }
@@ -97,135 +55,11 @@ class joint_cutter {
   static constexpr std::uint32_t source = 0, sink = 1;
   static constexpr double infinite = std::numeric_limits<double>::infinity();
 
-  bool is_operation(std::size_t n) const { return g_.source[n] == joint_source::operation; }
-  bool is_parameter(std::size_t n) const { return g_.source[n] == joint_source::parameter; }
-  bool is_unsaved(std::size_t n) const { return !g_.unsaved.empty() && g_.unsaved[n] != 0; }
-  bool is_fixed(std::size_t n) const { return !g_.fixed.empty() && g_.fixed[n] != 0; }
-  double cost(std::size_t n) const { return !is_operation(n) ? 0 : g_.cost.empty() ? 1 : g_.cost[n]; }
-  double bytes(std::size_t n) const { return is_parameter(n) ? 0 : static_cast<double>(g_.bytes[n]); }
-  double forward_copies() const { return static_cast<double>(options_.forward_copies); }
-  double weight_copies() const { return static_cast<double>(options_.weight_copies); }
-
-  void close(std::vector<char>& set) const {
-    for (std::size_t n = g_.nodes(); n-- > 0;)
-      if (set[n])
-        for (Index const m : g_.reads[n]) set[m] = 1;
-  }
-  void close_late(std::vector<char>& set) const {
-    for (std::size_t n = g_.nodes(); n-- > 0;)
-      if (set[n])
-        for (Index const m : g_.reads[n]) set[m] |= late_[m];
-  }
-
-  /// Finds the nodes that each pass must run, and those that it may run again.
-  void find_passes() {
-    auto const n = g_.nodes();
-    in_forward_.assign(n, 0), in_backward_.assign(n, 0), in_weight_.assign(n, 0);
-    for (Index const m : g_.results) in_forward_[m] = 1;
-    close(in_forward_);
-    for (Index const m : g_.input_gradients) in_backward_[m] = late_[m];
-    for (Index const m : g_.weight_gradients)
-      (options_.weight_copies == 0 ? in_backward_ : in_weight_)[m] |= late_[m];
-    close_late(in_backward_);
-    close_late(in_weight_);
-
-    // A node cannot run again if it reads a value that can neither be saved nor be made again.
-    may_repeat_.assign(n, 0), may_repeat_weight_.assign(n, 0);
-    for (std::size_t m = 0; m < n; ++m) {
-      if (!is_operation(m)) continue;
-      may_repeat_[m] = !late_[m] && (!is_fixed(m) || !in_forward_[m]);
-      may_repeat_weight_[m] = !is_fixed(m) || may_repeat_[m];
-      for (Index const u : g_.reads[m])
-        if (is_unsaved(u)) may_repeat_[m] &= may_repeat_[u], may_repeat_weight_[m] &= may_repeat_weight_[u];
-    }
-    move_to_backward();
-    for (std::size_t m = 0; m < n; ++m)
-      in_weight_[m] &= static_cast<char>(!in_backward_[m] && is_operation(m));
-  }
-
-  /// A node of the weight pass that reads a value of the backward pass that can neither be saved nor be made
-  /// again runs in the backward pass, and so do the nodes that it depends on.
-  void move_to_backward() {
-    for (bool moved = !g_.unsaved.empty(); std::exchange(moved, false);) {
-      for (std::size_t n = 0; n < g_.nodes(); ++n)
-        if (in_weight_[n] && !in_backward_[n])
-          for (Index const m : g_.reads[n])
-            if (in_backward_[m] && is_unsaved(m) && !may_repeat_weight_[m]) in_backward_[n] = 1, moved = true;
-      close_late(in_backward_);
-    }
-  }
-
-  /// Finds the values that the backward and the weight pass read and do not make.
-  void find_needs() {
-    needed_backward_.assign(g_.nodes(), 0), needed_weight_.assign(g_.nodes(), 0);
-    for (std::size_t n = 0; n < g_.nodes(); ++n)
-      for (Index const m : g_.reads[n]) {
-        if (in_backward_[n]) needed_backward_[m] |= static_cast<char>(!late_[m]);
-        if (in_weight_[n]) needed_weight_[m] |= static_cast<char>(!in_weight_[m]);
-      }
-    for (auto const* list : {&g_.input_gradients, &g_.weight_gradients})
-      for (Index const m : *list) needed_backward_[m] |= static_cast<char>(!late_[m]);
-  }
-
-  /// What follows from a choice. `valid` is false if a fixed node would run twice.
-  struct outcome {
-    cut result;
-    bool valid = true;
-  };
-
-  /// Computes what follows from a choice. O(V + E).
-  outcome evaluate(joint_choice const& c) const {
-    auto const n = g_.nodes();
-    std::vector<char> runs_forward(in_forward_), runs_backward(in_backward_), runs_weight(in_weight_),
-        needed(needed_backward_), needed_weight(needed_weight_);
-    outcome o;
-    auto& r = o.result;
-    double saved = 0, kept = 0;
-    for (std::size_t m = n; m-- > 0;) {
-      if (needed_weight[m] && !runs_weight[m]) {
-        if (may_repeat_weight_[m] && (c.in_weight[m] || is_unsaved(m))) {
-          runs_weight[m] = 1;
-          for (Index const u : g_.reads[m]) needed_weight[u] = 1;
-          continue;
-        }
-        needed[m] |= static_cast<char>(!late_[m]);
-        if (!is_parameter(m)) r.kept.push_back(static_cast<Index>(m)), kept += bytes(m);
-      }
-    }
-    for (std::size_t m = n; m-- > 0;) {
-      if (!needed[m]) continue;
-      if (may_repeat_[m] && (c.in_backward[m] || is_unsaved(m))) {
-        runs_backward[m] = 1;
-        for (Index const u : g_.reads[m]) needed[u] = 1;
-      } else {
-        runs_forward[m] = 1;
-        if (!is_parameter(m)) r.saved.push_back(static_cast<Index>(m)), saved += bytes(m);
-      }
-    }
-    close(runs_forward);
-    for (std::size_t m = 0; m < n; ++m) {
-      if (!is_operation(m)) continue;
-      int const runs = runs_forward[m] + runs_backward[m] + runs_weight[m];
-      if (runs_forward[m]) r.forward.push_back(static_cast<Index>(m));
-      if (runs_backward[m]) r.backward.push_back(static_cast<Index>(m));
-      if (runs_weight[m]) r.weight.push_back(static_cast<Index>(m));
-      if (runs < 2) continue;
-      r.again.push_back(static_cast<Index>(m));
-      r.cost += (runs - 1) * cost(m);
-      o.valid = o.valid && !is_fixed(m);
-    }
-    std::ranges::reverse(r.saved);
-    std::ranges::reverse(r.kept);
-    r.saved_bytes = static_cast<std::size_t>(saved), r.kept_bytes = static_cast<std::size_t>(kept);
-    r.bytes = static_cast<std::size_t>((std::min)(forward_copies() * saved + weight_copies() * kept, 0x1p63));
-    return o;
-  }
-
   /// Throws if a value must be saved but cannot be.
   void check_saved(cut const& c) const {
     for (auto const* list : {&c.saved, &c.kept})
       for (Index const m : *list)
-        if (is_unsaved(m))
+        if (passes_.is_unsavable(m))
           throw infeasible_error("joint graph: the value of node " + g_.label(m) +
                                  " is needed after the pass that makes it, but may neither be saved nor "
                                  "made again; let it run again, or save values made of it");
@@ -239,8 +73,9 @@ class joint_cutter {
     bool optional = false;  ///< true if the pass before need not run the node
   };
 
-  /// Chooses the nodes that a pass runs in addition, given the values it needs, by a minimum cut. Returns the
-  /// value of the cut, or nothing if the search was cut short.
+  /// Chooses the nodes that a pass runs in addition, given the values it needs, by a minimum cut. Returns a
+  /// lower bound on the value of every cut, or nothing if the search was cut short. The bound is the value
+  /// itself, less what rounding to integers may have cost.
   ///
   /// \param stops for each node, 1 if the pass runs it in any case
   /// \param prices_of(n) returns `prices`
@@ -288,7 +123,7 @@ class joint_cutter {
     }
     flow.most(source, sink, options_.steps, options_.steps / (1 + g_.reads.item.size() + n) + 1);
     if (flow.reached(sink)) return std::nullopt;
-    double least = 0;
+    double least = -2 * unit.value(1) * count;  // each arc was rounded by half a unit, and ties add one
     for (std::size_t m = 0; m < n; ++m) {
       if (in[m] == 0) continue;
       auto const p = prices_of(m);
@@ -300,10 +135,9 @@ class joint_cutter {
     return least;
   }
 
-  /// A choice for one price of cost in bytes, what follows from it, and a lower bound on its objective.
-  struct point {
-    joint_choice choice;
-    cut result;
+  /// A choice for one price of cost in bytes, the cut that it leads to, and a lower bound on the objective of
+  /// every choice.
+  struct point : joint_solution<Index> {
     double bound = 0;
     bool complete = true;  // false if a search was cut short
   };
@@ -318,11 +152,12 @@ class joint_cutter {
   /// Finds a choice of low price. An infinite `price` means the fewest bytes without cost.
   point solve(double price) const {
     auto const n = g_.nodes();
-    point best{{std::vector<char>(n), std::vector<char>(n)}, {}, 0, true};
-    best.result = evaluate(best.choice).result;
+    point best;
+    best.choice = {std::vector<char>(n), std::vector<char>(n)};
+    best.result = passes_.evaluate(best.choice).result;
     auto c = best.choice;
     auto const take = [&] {
-      auto o = evaluate(c);
+      auto o = passes_.evaluate(c);
       auto const extra = [&](cut const& r) { return per_value_ * static_cast<double>(r.saved.size()); };
       auto const was = objective(best.result, price) + extra(best.result),
                  now = objective(o.result, price) + extra(o.result);
@@ -335,30 +170,33 @@ class joint_cutter {
       std::ranges::fill(c.in_backward, 0);
       auto const prices_of = [&](std::size_t m) -> prices {
         auto const tilt = 1 + slope_ * static_cast<double>(m) / static_cast<double>(n);
-        auto const run = priced(cost(m), price) * tilt, both = is_fixed(m) ? -1 : run;
+        auto const run = priced(passes_.cost(m), price) * tilt, both = passes_.runs_once(m) ? -1 : run;
         auto const decided = decided_.empty() ? decision::open : decided_[m];
-        bool const may = may_repeat_[m] && decided != decision::never_again;
-        bool const is_left = !is_unsaved(m) && decided != decision::never_saved;
-        auto const value = is_parameter(m) ? 0 : forward_copies() * bytes(m) + per_value_;
-        bool const is_optional = is_operation(m) && !in_forward_[m];  // the forward pass need not run it
+        bool const may = passes_.may_repeat(m) && decided != decision::never_again;
+        bool const is_left = !passes_.is_unsavable(m) && decided != decision::never_saved;
+        auto const value = passes_.is_parameter(m) ? 0 : passes_.in_flight() * passes_.bytes(m) + per_value_;
+        bool const is_optional =
+            passes_.is_operation(m) && !passes_.in_forward(m);  // the forward pass need not run it
         return {!may ? -1 : is_optional ? 0 : run, is_left ? value : -1, both, is_optional};
       };
-      return choose(needed, late_, prices_of, c.in_backward);
+      return choose(needed, passes_.late(), prices_of, c.in_backward);
     };
-    auto needed = needed_backward_;
-    for (std::size_t m = 0; m < n; ++m) needed[m] |= static_cast<char>(needed_weight_[m] && !late_[m]);
+    auto needed = passes_.needed_backward();
+    for (std::size_t m = 0; m < n; ++m)
+      needed[m] |= static_cast<char>(passes_.needed_weight()[m] && !passes_.late()[m]);
     auto const value = choose_backward(needed);
     best.complete = value.has_value();
     best.bound = value.value_or(0);
     take();
-    if (options_.weight_copies == 0) return best;
+    if (options_.weights_in_flight == 0) return best;
     best.bound += least_kept_;
     while (best.complete) {
       auto const weight = choose_weight(price, c);
       if (!weight) break;
       bool better = take();
-      needed = needed_backward_;
-      for (Index const m : evaluate(c).result.kept) needed[m] |= static_cast<char>(!late_[m]);
+      needed = passes_.needed_backward();
+      for (Index const m : passes_.evaluate(c).result.kept)
+        needed[m] |= static_cast<char>(!passes_.late()[m]);
       if (!choose_backward(needed)) break;
       better |= take();
       if (!better) break;
@@ -368,56 +206,68 @@ class joint_cutter {
 
   /// Chooses what the weight pass runs again, given what the backward pass runs again.
   std::optional<double> choose_weight(double price, joint_choice& c) const {
-    // What the backward pass has in any case: what it makes, and what is saved for it.
-    std::vector<char> at_hand(late_), repeats(g_.nodes());
-    auto needed = needed_backward_;
+    // Marks the values that the backward pass has anyway: those that it makes, and those saved for it.
+    std::vector<char> at_hand(passes_.late()), repeats(g_.nodes());
+    auto needed = passes_.needed_backward();
     for (std::size_t m = g_.nodes(); m-- > 0;) {
       if (!needed[m]) continue;
       at_hand[m] = 1;
-      repeats[m] = may_repeat_[m] && (c.in_backward[m] || is_unsaved(m));
+      repeats[m] = passes_.may_repeat(m) && (c.in_backward[m] || passes_.is_unsavable(m));
       if (repeats[m])
         for (Index const u : g_.reads[m]) needed[u] = 1;
     }
     std::ranges::fill(c.in_weight, 0);
     auto const prices_of = [&](std::size_t m) -> prices {
-      bool const is_more = in_forward_[m] || in_backward_[m] || repeats[m];
-      bool const may = may_repeat_weight_[m] && !(is_fixed(m) && at_hand[m]);
-      return {!may      ? -1
-              : is_more ? priced(cost(m), price)
-                        : 0,
-              is_unsaved(m) ? -1 : (weight_copies() + (at_hand[m] ? 0 : forward_copies())) * bytes(m)};
+      bool const is_more = passes_.in_forward(m) || passes_.in_backward(m) || repeats[m];
+      bool const may = passes_.may_repeat_weight(m) && !(passes_.runs_once(m) && at_hand[m]);
+      return {
+          !may      ? -1
+          : is_more ? priced(passes_.cost(m), price)
+                    : 0,
+          passes_.is_unsavable(m)
+              ? -1
+              : (passes_.weights_in_flight() + (at_hand[m] ? 0 : passes_.in_flight())) * passes_.bytes(m)};
     };
-    return choose(needed_weight_, in_weight_, prices_of, c.in_weight);
+    return choose(passes_.needed_weight(), passes_.in_weight(), prices_of, c.in_weight);
   }
 
   /// Returns the fewest bytes that the weight pass needs if running again costs nothing.
   double least_kept() const {
-    if (options_.weight_copies == 0) return 0;
+    if (options_.weights_in_flight == 0) return 0;
     std::vector<char> ignored(g_.nodes());
     auto const prices_of = [&](std::size_t m) -> prices {
-      return {may_repeat_weight_[m] ? 0.0 : -1.0, is_unsaved(m) ? -1 : weight_copies() * bytes(m)};
+      return {passes_.may_repeat_weight(m) ? 0.0 : -1.0,
+              passes_.is_unsavable(m) ? -1 : passes_.weights_in_flight() * passes_.bytes(m)};
     };
-    return choose(needed_weight_, in_weight_, prices_of, ignored).value_or(0);
+    return choose(passes_.needed_weight(), passes_.in_weight(), prices_of, ignored).value_or(0);
   }
 
   cut finished(point&& p, double value, double bound) const {
     check_saved(p.result);
-    p.result.bound = (std::min)(bound, value);
-    p.result.least = value <= bound + 1e-9 * magnitude(bound);
+    p.result.bound = (std::max)((std::min)(bound, value), 0.0);
+    p.result.least = value <= p.result.bound * (1 + 1e-9);
     return std::move(p.result);
   }
 
   cut cheapest() {
     least_kept_ = least_kept();
-    auto p = solve(options_.bytes_per_cost);
+    auto p = solve(is_prohibitive(options_.bytes_per_cost) ? infinite : options_.bytes_per_cost);
     auto const value = objective(p.result, options_.bytes_per_cost), bound = p.bound;
     return finished(std::move(p), value, bound);
+  }
+
+  /// Returns true if at this price no run is worth even all bytes.
+  bool is_prohibitive(double price) const {
+    for (std::size_t m = 0; m < g_.nodes(); ++m)
+      if (auto const c = passes_.cost(m); c > 0 && price * c < everything_) return false;
+    return true;
   }
 
   /// Parts of the search space, by what is decided for single nodes.
   enum class decision : std::uint8_t { open, never_again, never_saved };
 
-  /// A part of the search space, and the two points next to the limit in it.
+  /// A part of the search space, and its two points next to the limit: `few` is within the limit, `many` has
+  /// more bytes and costs less.
   struct branch {
     std::vector<decision> decided;
     double bound = 0, price = 0;  ///< the price at which the two points are next to the limit
@@ -433,12 +283,15 @@ class joint_cutter {
     auto root = next_to_limit(most, 0);
     if (root.few.result.bytes > most) refuse(root.few, most);
     auto best = root.few;
-    improve(best, root, most);
-    if (root.price > 0) improve_by_prices(best, root, most);
+    auto const is_good = [&](double bound) { return best.result.cost <= bound * (1 + options_.gap); };
+    joint_local_search<Index> local(g_, passes_, options_.steps, most);
+    improve(best, root, most, local);
+    if (root.price > 0 && !is_good(root.bound)) improve_by_prices(best, root, most, local);
+    if (!is_good(root.bound)) local.exchange(best);
     auto const above = [](branch const& a, branch const& b) { return a.bound > b.bound; };
     std::vector<branch> open;
     auto const push = [&](branch&& b) {
-      if (b.bound >= best.result.cost * (1 - 1e-9)) return;
+      if (b.bound >= best.result.cost) return;
       open.push_back(std::move(b));
       std::ranges::push_heap(open, above);
     };
@@ -448,8 +301,7 @@ class joint_cutter {
       std::ranges::pop_heap(open, above);
       auto const part = std::move(open.back());
       open.pop_back();
-      if (part.bound >= best.result.cost * (1 - 1e-9)) break;
-      auto const node = node_to_decide(part);
+      auto const node = is_good(part.bound) ? none<std::size_t> : node_to_decide(part);
       if (node == none<std::size_t>) {
         undecided = (std::min)(undecided, part.bound);
         continue;
@@ -464,11 +316,12 @@ class joint_cutter {
             undecided = (std::min)(undecided, child.bound);  // it may still have a solution
           continue;
         }
-        improve(best, child, most);
+        improve(best, child, most, local);
         push(std::move(child));
       }
     }
     for (auto const& b : open) undecided = (std::min)(undecided, b.bound);
+    if (!is_good(undecided)) local.exchange(best);
     auto const value = best.result.cost, bound = (std::min)(value, undecided);
     return finished(std::move(best), value, bound);
   }
@@ -505,62 +358,23 @@ class joint_cutter {
   }
 
   /// Looks for a better point within the limit near the two points of a part.
-  void improve(point& best, branch const& b, std::size_t most) const {
+  void improve(point& best, branch const& b, std::size_t most, joint_local_search<Index>& local) const {
     auto const take = [&](point p) {
-      if (p.result.bytes > most || p.result.cost > 1.1 * best.result.cost) return;
-      fill(p, b.many.choice, most);
+      if (p.result.bytes > most || p.result.cost > 1.03 * best.result.cost) return;
+      local.fill(p, b.many.choice);
       if (p.result.cost < best.result.cost) best = std::move(p);
     };
     take(b.few);
     auto const& many = b.many.result;
     if (many.bytes <= most || many.cost >= best.result.cost || many.bytes - most > most / 16) return;
-    if (auto p = b.many; cover(p, most)) take(std::move(p));
-  }
-
-  /// Runs more operations of `p` again until the limit is met: at each step those that make one saved value
-  /// and cost least for each byte that is too much. Returns false if no operation helps.
-  bool cover(point& p, std::size_t most) const {
-    auto left = options_.steps / 16 / (1 + g_.nodes() + g_.reads.item.size());
-    while (p.result.bytes > most) {
-      auto const excess = static_cast<double>(p.result.bytes - most);
-      std::vector<char> has(late_);  // the backward pass has the value anyway
-      for (auto const* list : {&p.result.saved, &p.result.backward})
-        for (Index const n : *list) has[n] = 1;
-      point best;
-      double least = infinite;
-      for (Index const n : p.result.saved) {
-        if (!may_repeat_[n] || left == 0) continue;
-        --left;
-        auto c = p.choice;
-        repeat(n, has, c);
-        auto o = evaluate(c);
-        if (!o.valid || o.result.bytes >= p.result.bytes) continue;
-        auto const less = static_cast<double>(p.result.bytes - o.result.bytes);
-        auto const price = (o.result.cost - p.result.cost) / (std::min)(less, excess);
-        if (price < least) least = price, best.choice = std::move(c), best.result = std::move(o.result);
-      }
-      if (least == infinite) return false;
-      p.choice = std::move(best.choice), p.result = std::move(best.result);
-    }
-    return true;
-  }
-
-  /// Lets `n` run again, and the operations on the way to it from values that the backward pass has.
-  void repeat(Index n, std::vector<char> const& has, joint_choice& c) const {
-    std::vector<Index> rest{n};
-    while (!rest.empty()) {
-      Index const m = rest.back();
-      rest.pop_back();
-      c.in_backward[m] = 1;
-      for (Index const u : g_.reads[m])
-        if (!has[u] && may_repeat_[u] && !c.in_backward[u]) rest.push_back(u);
-    }
+    if (auto p = b.many; local.cover(p)) take(std::move(p));
   }
 
   /// Looks for better points by other prices. Layers that are alike change at the same price, so that points
   /// between them are missing: with a slope, later ones cost more or less. Small values are saved at nearly
   /// any price: with a count, each value costs more.
-  void improve_by_prices(point& best, branch const& root, std::size_t most) {
+  void improve_by_prices(point& best, branch const& root, std::size_t most,
+                         joint_local_search<Index>& local) {
     for (double const count : {0.0, 1.0 / 65536, 1.0 / 4096, 1.0 / 256})
       for (double const slope : {0.0, 0.1, -0.1}) {
         if (count == 0 && slope == 0) continue;
@@ -574,7 +388,7 @@ class joint_cutter {
           (fits ? low : high) = price;
           if (!fits || p.result.cost < b.few.result.cost) (fits ? b.few : b.many) = std::move(p);
         }
-        improve(best, b, most);
+        improve(best, b, most, local);
       }
     per_value_ = slope_ = 0;
   }
@@ -585,104 +399,31 @@ class joint_cutter {
     double most = -1;
     auto const& few = b.few.result.saved;
     for (Index const n : b.many.result.saved)
-      if (b.decided[n] == decision::open && may_repeat_[n] && bytes(n) > most &&
+      if (b.decided[n] == decision::open && passes_.may_repeat(n) && passes_.bytes(n) > most &&
           !std::ranges::binary_search(few, n))
-        found = n, most = bytes(n);
+        found = n, most = passes_.bytes(n);
     return found;
   }
 
   [[noreturn]] void refuse(point const& few, std::size_t most) const {
     check_saved(few.result);
-    bool const is_proved = few.complete && few.bound >= static_cast<double>(few.result.bytes);
+    // Bytes are whole numbers, the bound may lie below one by the error of rounding.
+    bool const is_proved = few.complete && few.bound > static_cast<double>(few.result.bytes) - 1;
     auto const number = std::to_string(few.result.bytes) + " bytes";
-    throw infeasible_error("joint graph: most_bytes is " + std::to_string(most) + ", but " +
-                           (is_proved ? number + " are needed even" : "the best cut found has " + number) +
-                           " if every operation runs again that may; allow more bytes, or have fewer "
-                           "microbatches in flight or fewer fixed operations");
-  }
-
-  /// Takes runs back from `few` as long as the limit allows it: first whole parts in which `many` differs,
-  /// then single nodes.
-  void fill(point& few, joint_choice const& many, std::size_t most) const {
-    auto const n = g_.nodes();
-    disjoint_sets<Index> sets(n);
-    auto const differs = [&](std::size_t m) {
-      return few.choice.in_backward[m] != many.in_backward[m] || few.choice.in_weight[m] != many.in_weight[m];
-    };
-    for (std::size_t m = 0; m < n; ++m)
-      if (differs(m))
-        for (Index const u : g_.reads[m])
-          if (differs(u)) sets.join(static_cast<Index>(m), u);
-    std::vector<std::vector<Index>> parts;
-    std::vector<std::size_t> number(n, none<std::size_t>);
-    for (std::size_t m = 0; m < n; ++m) {
-      if (!differs(m)) continue;
-      auto& i = number[sets[static_cast<Index>(m)]];
-      if (i == none<std::size_t>) i = parts.size(), parts.emplace_back();
-      parts[i].push_back(static_cast<Index>(m));
-    }
-    try_all(few, parts, most, [&](joint_choice& c, Index m) {
-      c.in_backward[m] = many.in_backward[m], c.in_weight[m] = many.in_weight[m];
-    });
-    do {
-      parts.clear();
-      for (Index const m : few.result.again) parts.push_back({m});
-    } while (
-        try_all(few, parts, most, [](joint_choice& c, Index m) { c.in_backward[m] = c.in_weight[m] = 0; }));
-  }
-
-  /// Changes the choice at each part in turn, those first that alone save the most cost for each byte.
-  /// Returns true if a change was good and stays.
-  template <class Change>
-  bool try_all(point& p, std::vector<std::vector<Index>> const& parts, std::size_t most,
-               Change change) const {
-    struct candidate {
-      double worth;
-      std::size_t part;
-    };
-    std::vector<candidate> list;
-    auto const changed = [&](std::size_t part) {
-      auto c = p.choice;
-      for (Index const m : parts[part]) change(c, m);
-      return c;
-    };
-    auto const is_better = [&](outcome const& o) {
-      return o.valid && o.result.bytes <= most && o.result.cost < p.result.cost;
-    };
-    // Each trial costs O(V + E), so a large graph gets fewer.
-    auto left = options_.steps / (1 + g_.nodes() + g_.reads.item.size());
-    for (std::size_t i = 0; i < parts.size() && left > 0; ++i, --left) {
-      auto const o = evaluate(changed(i));
-      if (!is_better(o)) continue;
-      auto const more = static_cast<double>(o.result.bytes) - static_cast<double>(p.result.bytes);
-      list.push_back({(p.result.cost - o.result.cost) / (std::max)(more, 1.0), i});
-    }
-    std::ranges::sort(list, [](candidate const& a, candidate const& b) {
-      return a.worth != b.worth ? a.worth > b.worth : a.part < b.part;
-    });
-    bool any = false;
-    for (auto const& candidate : list) {
-      auto c = changed(candidate.part);
-      auto o = evaluate(c);
-      if (!is_better(o)) continue;
-      p.choice = std::move(c), p.result = std::move(o.result);
-      any = true;
-    }
-    return any;
+    throw infeasible_error("joint graph: the limit of " + std::to_string(most) + " bytes is too low: " +
+                           (is_proved ? number + " are needed" : "the best cut found has " + number) +
+                           ", even if every operation runs again that may; allow more bytes, fewer "
+                           "microbatches in flight, or more operations to run again");
   }
 
   basic_joint_graph<Index> const& g_;
   joint_cut_options options_;
-  // For each node:
-  std::vector<char> late_;                                  // it depends on a gradient
-  std::vector<char> in_forward_, in_backward_, in_weight_;  // the pass must run it
-  std::vector<char> may_repeat_, may_repeat_weight_;        // the pass may run it where it needs its value
-  std::vector<char> needed_backward_, needed_weight_;       // the pass reads it and does not make it
-  std::vector<decision> decided_;                           // empty: all open
-  double per_value_ = 0;                                    // bytes that each saved value counts in addition
-  double slope_ = 0;       // share by which a run of the last node costs more than one of the first
-  double everything_ = 1;  // more bytes than any choice has
-  double least_kept_ = 0;  // bytes that the weight pass needs in any case, times its copies
+  joint_passes<Index> passes_;
+  std::vector<decision> decided_;  // for each node; empty: all open
+  double per_value_ = 0;           // bytes that each saved value counts in addition
+  double slope_ = 0;               // share by which a run of the last node costs more than one of the first
+  double everything_ = 1;          // more bytes than any choice has
+  double least_kept_ = 0;          // bytes that the weight pass needs in any case, times its microbatches
 };
 
 }  // namespace cleave::detail
@@ -696,11 +437,11 @@ namespace cleave::inline v0_2 {
 /// - With `most_bytes`: minimises that cost within the limit.
 ///
 /// The forward pass runs what its results depend on. Operations that depend on a gradient run once, in the
-/// backward pass; with `weight_copies` those that no input gradient depends on run in the weight pass, and
-/// the others may run there again.
+/// backward pass; with `weights_in_flight` those that no input gradient depends on run in the weight pass,
+/// and the others may run there again.
 ///
-/// Without a limit and without weight pass the result is a minimum (`least`), unless a search was cut short.
-/// Otherwise `bound` says how far it can be from one.
+/// Without a limit and without weight pass the result is a minimum, unless a search was cut short. `least`
+/// says so where the numbers are exact. Otherwise `bound` says how far the result can be from one.
 ///
 /// \throws joint_graph_error; joint_cut_options_error; infeasible_error if the limit is too low, or if a
 /// value can neither be saved nor made again
@@ -709,9 +450,11 @@ basic_joint_cut<Index> cut_joint_graph(basic_joint_graph<Index> const& g, joint_
   detail::check_joint_graph(g);
   if (!is_finite(o.bytes_per_cost) || o.bytes_per_cost < 0)
     throw detail::joint_cut_options_error("joint graph: bytes_per_cost must be finite and not negative");
-  if (o.forward_copies == 0 || o.forward_copies > 1u << 20 || o.weight_copies > 1u << 20)
+  if (!(o.gap >= 0 && o.gap <= 1))
+    throw detail::joint_cut_options_error("joint graph: gap must be from 0 to 1");
+  if (o.in_flight == 0 || o.in_flight > 1u << 20 || o.weights_in_flight > 1u << 20)
     throw detail::joint_cut_options_error(
-        "joint graph: forward_copies must be from 1 to 1048576, weight_copies from 0 to 1048576");
+        "joint graph: in_flight must be from 1 to 1048576, weights_in_flight from 0 to 1048576");
   return detail::joint_cutter<Index>(g, o).search();
 }
 

@@ -29,7 +29,7 @@ enum class joint_source : std::uint8_t {
 };
 
 /// A joint graph as flat arrays. Each node has one value. An operation with several results is a node whose
-/// value cannot be saved (`unsaved`), followed by a node for each result.
+/// value cannot be saved (`unsavable`), followed by a node for each result.
 template <std::unsigned_integral Index>
 struct basic_joint_graph {
   using index_type = Index;
@@ -40,17 +40,14 @@ struct basic_joint_graph {
   std::vector<Index> input_gradients, weight_gradients;  ///< nodes that the backward pass returns
   std::vector<std::size_t> bytes;                        ///< for each node: of its value
   std::vector<double> cost;       ///< for each node; may be empty, and then each operation costs 1
-  std::vector<char> fixed;        ///< for each node: 1 if it may run only once; may be empty
-  std::vector<char> unsaved;      ///< for each node: 1 if its value cannot be saved; may be empty
+  std::vector<char> run_once;     ///< for each node: 1 if it may run only once; may be empty
+  std::vector<char> unsavable;    ///< for each node: 1 if its value cannot be saved; may be empty
   detail::csr<Index, char> name;  ///< for each node; may be empty
 
   std::size_t nodes() const { return reads.rows(); }
 
   /// Returns the label of a node in messages: `relu (#4)`, or `#4` without a name.
-  std::string label(std::size_t n) const {
-    auto const text = name[n];
-    return cleave::label(std::string_view(text.data(), text.size()), n);
-  }
+  std::string label(std::size_t n) const { return detail::label_of_row(name, n); }
 };
 
 using joint_arrays = basic_joint_graph<std::uint32_t>;
@@ -96,8 +93,8 @@ std::optional<joint_graph_fault> find_joint_graph_fault(basic_joint_graph<Index>
   using enum joint_graph_fault::kind;
   auto const n = g.nodes();
   auto const fits = [&](std::size_t have) { return have == 0 || have == n; };
-  if (g.source.size() != n || g.bytes.size() != n || !fits(g.cost.size()) || !fits(g.fixed.size()) ||
-      !fits(g.unsaved.size()) || !fits(g.name.rows()))
+  if (g.source.size() != n || g.bytes.size() != n || !fits(g.cost.size()) || !fits(g.run_once.size()) ||
+      !fits(g.unsavable.size()) || !fits(g.name.rows()))
     return joint_graph_fault{rows};
   std::size_t total = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -125,7 +122,7 @@ std::string joint_graph_fault_text(basic_joint_graph<Index> const& g, joint_grap
   switch (f.what) {
     case rows:
       return "sources and bytes need one entry per node, of which there are " + std::to_string(g.nodes()) +
-             "; costs, names, `fixed` and `unsaved` need the same or none";
+             "; costs, names, `run_once` and `unsavable` need the same or none";
     case read:
       return node() + " reads a node that does not precede it; list nodes after those that they read";
     case source:
@@ -162,21 +159,21 @@ struct joint_marks {
   std::vector<Value> parameters = {};        ///< inputs that stay on the rank, like state
   std::vector<Value> input_gradients = {};   ///< outputs that another stage waits for
   std::vector<Value> weight_gradients = {};  ///< outputs that are gradients of state; all others are results
-  std::vector<char> fixed = {};              ///< for each node: 1 if it may run only once; may be empty
+  std::vector<char> run_once = {};           ///< for each node: 1 if it may run only once; may be empty
 };
 
-/// What the backward pass of a node reads beside the gradients of its results.
+/// The values that the backward pass of an operation reads. It also reads the gradients of the results.
 enum class backward_reads : std::uint8_t {
-  nothing,   ///< as of a sum or a transpose
-  operands,  ///< as of a matrix product
-  results,   ///< as of an exponential or a sigmoid
-  both
+  nothing,   ///< for a sum or a transpose
+  operands,  ///< for a matrix product
+  results,   ///< for an exponential or a sigmoid
+  both       ///< for an operation that you do not know
 };
 
 /// Options of `joint_graph_with_backward`.
 struct joint_backward_options {
   std::vector<backward_reads> reads = {};  ///< for each node; empty: both for all
-  std::vector<char> fixed = {};            ///< for each node: 1 if it may run only once; empty: none
+  std::vector<char> run_once = {};         ///< for each node: 1 if it may run only once; empty: none
 };
 
 }  // namespace cleave
@@ -197,8 +194,8 @@ class joint_graph_writer {
     made_.source.push_back(source);
     made_.bytes.push_back(bytes);
     made_.cost.push_back(cost);
-    made_.fixed.push_back(0);
-    made_.unsaved.push_back(0);
+    made_.run_once.push_back(0);
+    made_.unsavable.push_back(0);
     for (char const c : name) made_.name.add(c);
     made_.name.close();
     return narrow<Index>(made_.nodes() - 1);
@@ -214,19 +211,19 @@ class joint_graph_writer {
   }
 
   /// Adds node `n` of the snapshot, which reads `reads`, and sets the nodes of its results in `at`.
-  void operation(std::size_t n, std::vector<Index> const& reads, std::vector<Index>& at, bool fixed) {
+  void operation(std::size_t n, std::vector<Index> const& reads, std::vector<Index>& at, bool run_once) {
     for (Index const m : reads) made_.reads.add(m);
     auto const results = from_.results[n];
     auto const text = from_.name[n];
     std::string_view const name(text.data(), text.size());
     auto const whole = node(joint_source::operation, results.size() == 1 ? bytes_of(results[0]) : 0,
                             from_.weight.empty() ? 1 : from_.weight[n], name);
-    made_.fixed[whole] = fixed;
+    made_.run_once[whole] = run_once;
     if (results.size() == 1) {
       at[results[0]] = whole;
       return;
     }
-    made_.unsaved[whole] = 1;
+    made_.unsavable[whole] = 1;
     for (std::size_t i = 0; i < results.size(); ++i) {
       made_.reads.add(whole);
       at[results[i]] = node(joint_source::operation, bytes_of(results[i]), 0,
@@ -267,7 +264,7 @@ basic_joint_graph<Index> joint_graph_of_arrays(basic_snapshot_arrays<Index> cons
     if (starts)
       for (Index const v : results) at[v] = w.value(v, joint_source::gradient);
     else
-      w.operation(n, reads, at, !marks.fixed.empty() && marks.fixed[n] != 0);
+      w.operation(n, reads, at, !marks.run_once.empty() && marks.run_once[n] != 0);
   }
   auto& made = w.made();
   std::vector<char> is_returned(g.values());
@@ -303,7 +300,7 @@ basic_joint_graph<Index> append_backward(basic_snapshot_arrays<Index> const& g,
   for (std::size_t n = 0; n < g.nodes(); ++n) {
     std::vector<Index> reads;
     for (Index const v : g.operands[n]) reads.push_back(held(v));
-    w.operation(n, reads, at, !o.fixed.empty() && o.fixed[n] != 0);
+    w.operation(n, reads, at, !o.run_once.empty() && o.run_once[n] != 0);
   }
   auto& made = w.made();
   for (Index const v : g.outputs) made.results.push_back(held(v));
@@ -325,7 +322,7 @@ basic_joint_graph<Index> append_backward(basic_snapshot_arrays<Index> const& g,
       for (Index const v : g.operands[n]) {
         if (g.from[v] == source::constant || (g.from[v] == source::state) != of_state) continue;
         values.push_back(v);
-        bytes += w.bytes_of(v);
+        bytes += (std::min)(w.bytes_of(v), static_cast<std::size_t>(-1) - bytes);  // saturates
       }
       if (values.empty()) return;
       for (Index const m : arrive) made.reads.add(m);
@@ -358,10 +355,10 @@ namespace cleave::inline v0_2 {
 /// Expected O(V + E).
 ///
 /// \throws joint_graph_error; adapter_error; error for a marked value that the graph does not have
-template <function_graph Graph>
+template <dataflow_graph Graph>
 joint_arrays joint_graph_of(Graph const& g, joint_marks<value_t<Graph>> const& marks) {
   auto const s = snapshot_of(g);
-  detail::check_entries("fixed", marks.fixed.size(), s.nodes());
+  detail::check_entries("run_once", marks.run_once.size(), s.nodes());
   auto const numbers = [&](std::vector<value_t<Graph>> const& values) {
     std::vector<std::uint32_t> list;
     for (auto const& v : values) {
@@ -373,7 +370,7 @@ joint_arrays joint_graph_of(Graph const& g, joint_marks<value_t<Graph>> const& m
   };
   return detail::joint_graph_of_arrays<std::uint32_t>(
       s, {numbers(marks.gradients), numbers(marks.parameters), numbers(marks.input_gradients),
-          numbers(marks.weight_gradients), marks.fixed});
+          numbers(marks.weight_gradients), marks.run_once});
 }
 
 /// Returns a forward graph with the backward pass that a reverse-mode autograd would run.
@@ -383,12 +380,17 @@ joint_arrays joint_graph_of(Graph const& g, joint_marks<value_t<Graph>> const& m
 /// of all inputs and of all state are returned. Expected O(V + E).
 ///
 /// \throws adapter_error; error if lists have a wrong length
-template <function_graph Graph>
+template <dataflow_graph Graph>
 joint_arrays joint_graph_with_backward(Graph const& g, joint_backward_options const& o = {}) {
   auto const s = snapshot_of(g);
   detail::check_entries("reads", o.reads.size(), s.nodes());
-  detail::check_entries("fixed", o.fixed.size(), s.nodes());
+  detail::check_entries("run_once", o.run_once.size(), s.nodes());
   return detail::append_backward<std::uint32_t>(s, o);
+}
+
+template <detail::unfinished_graph Graph>
+detail::refused joint_graph_with_backward(Graph const&, joint_backward_options const& = {}) {
+  detail::refuse_graph<Graph>();
 }
 
 }  // namespace cleave

@@ -24,4 +24,16 @@ std::string label(Graph const& g, node_t<Graph> const& n, std::size_t position) 
   else
     return label(std::string_view(), position);
 }
+
 }  // namespace cleave
+
+namespace cleave::inline v0_2::detail {
+
+/// Returns the label of node `n`, whose name is row `n` of a table of characters; an absent row is no name.
+template <class Table>
+std::string label_of_row(Table const& names, std::size_t n) {
+  auto const text = names[n];
+  return label(std::string_view(text.data(), text.size()), n);
+}
+
+}  // namespace cleave::detail

@@ -53,10 +53,7 @@ struct basic_snapshot_arrays {
   std::size_t values() const { return producer.size(); }
 
   /// Returns the label of a node in messages: its name and position, `conv1 (#4)`, or `#4`.
-  std::string label(std::size_t n) const {
-    auto const text = name[n];
-    return cleave::label(std::string_view(text.data(), text.size()), n);
-  }
+  std::string label(std::size_t n) const { return detail::label_of_row(name, n); }
 };
 
 using snapshot_arrays = basic_snapshot_arrays<std::uint32_t>;

@@ -70,15 +70,16 @@ def cut_joint_graph(
     input_gradients: Any = (),
     weight_gradients: Any = (),
     cost: Any = None,
-    fixed: Any = (),
-    unsaved: Any = (),
+    run_once: Any = (),
+    unsavable: Any = (),
     names: Sequence[str] = (),
     most_bytes: int | None = None,
     bytes_per_cost: float = 0.0,
-    forward_copies: int = 1,
-    weight_copies: int = 0,
+    in_flight: int = 1,
+    weights_in_flight: int = 0,
     steps: int = 50_000_000,
     branches: int = 64,
+    gap: float = 0.002,
 ) -> JointCut:
     """Chooses the values that a forward pass saves for its backward pass, and the operations that run again instead.
 
@@ -95,15 +96,16 @@ def cut_joint_graph(
         input_gradients: those that the backward pass returns.
         weight_gradients: those that the weight pass returns; without one, the backward pass.
         cost: for each node, what a run costs; None: 1 for each operation.
-        fixed: operations that may run only once, such as random ones.
-        unsaved: nodes whose values cannot be saved, such as the tuple of an operation with several results.
+        run_once: operations that may run only once, such as random ones.
+        unsavable: nodes whose values cannot be saved, such as the tuple of an operation with several results.
         names: for each node, a name for messages.
         most_bytes: limit of the bytes of all microbatches in flight; the least cost within it is sought.
         bytes_per_cost: without a limit, the bytes that a unit of cost must save.
-        forward_copies: microbatches between their forward and their backward pass.
-        weight_copies: microbatches between their backward and their weight pass; 0: there is no weight pass.
+        in_flight: microbatches between their forward and their backward pass.
+        weights_in_flight: microbatches between their backward and their weight pass; 0: there is no weight pass.
         steps: limit of each minimum cut.
         branches: with `most_bytes`, parts of the search space that are solved one by one.
+        gap: with `most_bytes`, the search ends once the cost is at most this share above its lower bound.
 
     Raises:
         GraphError: the lists are no joint graph, with `what` and `node`.
@@ -128,8 +130,8 @@ def cut_joint_graph(
         "source": source,
         "bytes": _sizes(bytes),
         "cost": None if cost is None else flat(cost, "cost").astype(np.float64),
-        "fixed": _marks(fixed, "fixed", count),
-        "unsaved": _marks(unsaved, "unsaved", count),
+        "run_once": _marks(run_once, "run_once", count),
+        "unsavable": _marks(unsavable, "unsavable", count),
         "results": _nodes(results, "results", count),
         "input_gradients": _nodes(input_gradients, "input_gradients", count),
         "weight_gradients": _nodes(weight_gradients, "weight_gradients", count),
@@ -138,10 +140,11 @@ def cut_joint_graph(
     options = {
         "most_bytes": None if most_bytes is None else whole(most_bytes, "most_bytes", 0, most_number),
         "bytes_per_cost": real(bytes_per_cost, "bytes_per_cost", 1e300),
-        "forward_copies": whole(forward_copies, "forward_copies", 1, most_copies),
-        "weight_copies": whole(weight_copies, "weight_copies", 0, most_copies),
+        "in_flight": whole(in_flight, "in_flight", 1, most_copies),
+        "weights_in_flight": whole(weights_in_flight, "weights_in_flight", 0, most_copies),
         "steps": whole(steps, "steps", 0, most_number),
         "branches": whole(branches, "branches", 0, most_number),
+        "gap": real(gap, "gap", 1.0),
     }
     found = _native.cut_joint_graph(graph, options)
     members: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in found.items()}

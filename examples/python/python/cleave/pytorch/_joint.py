@@ -103,11 +103,11 @@ class JointPartitioner:
         self,
         options: dict[str, Any],
         cost: Callable[[fx.Node], float] | None,
-        fixed: Callable[[fx.Node], bool] | None,
+        run_once: Callable[[fx.Node], bool] | None,
         products_again: bool,
     ) -> None:
         _parts_of_torch()
-        self._options, self._cost, self._fixed, self._products_again = options, cost, fixed, products_again
+        self._options, self._cost, self._run_once, self._products_again = options, cost, run_once, products_again
         self.cuts = []
 
     @property
@@ -119,7 +119,7 @@ class JointPartitioner:
 
     def uuid(self) -> Any:
         """Returns a key for the caches of Inductor, or None, which they take for no caching."""
-        if self._cost is not None or self._fixed is not None:
+        if self._cost is not None or self._run_once is not None:
             return None
         from .. import __version__
 
@@ -195,7 +195,7 @@ class JointPartitioner:
         costs = self._costs(nodes)
         reads: list[list[int]] = []
         bytes_, inputs, parameters, gradients = [], [], [], []
-        fixed, unsaved, results, returned = [], [], [], []
+        run_once, unsavable, results, returned = [], [], [], []
         for i, n in enumerate(nodes):
             reads.append([] if n is None else [number[m] for m in n.all_input_nodes])
             bytes_.append(0 if n is None else self._bytes(n))
@@ -203,16 +203,16 @@ class JointPartitioner:
                 gradients.append(i)
             elif n in written:
                 inputs.append(i)
-                unsaved.append(i)
+                unsavable.append(i)
             elif n.op == "get_attr" or n in info.static_lifetime_input_nodes:
                 parameters.append(i)
             elif n.op == "placeholder":
                 inputs.append(i)
             else:
-                if self._is_fixed(n):
-                    fixed.append(i)
+                if self._runs_once(n):
+                    run_once.append(i)
                 if p.must_recompute(n) or not self._can_be_saved(n):
-                    unsaved.append(i)
+                    unsavable.append(i)
                 if p._must_be_in_backward(n):
                     reads[i].append(0)
                     returned.append(i)
@@ -230,8 +230,8 @@ class JointPartitioner:
             results=results,
             input_gradients=returned,
             cost=costs,
-            fixed=fixed,
-            unsaved=unsaved,
+            run_once=run_once,
+            unsavable=unsavable,
             names=names,
             **self._options,
         )
@@ -250,7 +250,7 @@ class JointPartitioner:
         value = n.meta.get("val")
         return isinstance(value, torch.Tensor) or self._torch.is_sym_node(n) or self._torch.is_opaque_node(n)
 
-    def _is_fixed(self, n: fx.Node) -> bool:
+    def _runs_once(self, n: fx.Node) -> bool:
         """Whether the operation may run only once."""
         p = self._torch
         if n.meta.get("recompute") == p.CheckpointPolicy.MUST_SAVE or p._must_be_in_forward(n):
@@ -261,7 +261,7 @@ class JointPartitioner:
             return True
         if n.is_impure(impure_random=False) or (not self._products_again and _is_product(n)):
             return True
-        return self._fixed is not None and bool(self._fixed(n))
+        return self._run_once is not None and bool(self._run_once(n))
 
     def _costs(self, nodes: list[Any]) -> list[float]:
         if self._cost is not None:
@@ -328,10 +328,10 @@ def joint_partitioner(
     most_bytes: int | None = None,
     bytes_per_cost: float = 0.0,
     *,
-    forward_copies: int = 1,
+    in_flight: int = 1,
     products_again: bool = True,
     cost: Callable[[fx.Node], float] | None = None,
-    fixed: Callable[[fx.Node], bool] | None = None,
+    run_once: Callable[[fx.Node], bool] | None = None,
 ) -> JointPartitioner:
     """Returns a partitioner for AOTAutograd, in place of torch's `min_cut_rematerialization_partition`.
 
@@ -345,10 +345,10 @@ def joint_partitioner(
     Args:
         most_bytes: limit of what one graph saves; the least cost within it is sought.
         bytes_per_cost: without a limit, the bytes that a second of an operation must save. 0: the fewest bytes.
-        forward_copies: microbatches that wait for their backward pass; the limit is for all of them.
+        in_flight: microbatches that wait for their backward pass; the limit is for all of them.
         products_again: whether products, convolutions and attention may run again.
         cost: the cost of a node; None: its seconds, counted from its operations and its bytes as `cleave.split` counts.
-        fixed: which further operations may run only once.
+        run_once: which further operations may run only once.
 
     Raises:
         ImportError: this torch lacks what is called of its private functions. It was tried with torch 2.15.
@@ -357,9 +357,9 @@ def joint_partitioner(
     options = {
         "most_bytes": None if most_bytes is None else whole(most_bytes, "most_bytes", 0, most_number),
         "bytes_per_cost": real(bytes_per_cost, "bytes_per_cost", 1e300),
-        "forward_copies": whole(forward_copies, "forward_copies", 1, 2**20),
+        "in_flight": whole(in_flight, "in_flight", 1, 2**20),
     }
-    made = JointPartitioner(options, cost, fixed, products_again)
+    made = JointPartitioner(options, cost, run_once, products_again)
     try:  # Inductor takes only what is one of these
         from torch._inductor.custom_graph_pass import CustomPartitionerFn
     except ImportError:
