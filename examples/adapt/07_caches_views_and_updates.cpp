@@ -159,4 +159,4 @@ int main() {
 //   step 1: 6 0.25, the whole 6 0.25
 //     stage 0 gets mean
 //   step 2: -0.125 1.79688, the whole -0.125 1.79688
-//   with a value for each view: nodes that must share a part (because of together(n), or because one writes memory that the other views) are in different parts: slot (#2) in part 0, y (#5) in part 1; put both into the same part
+//   with a value for each view: nodes that must share a part (because of together(n) or carried(v), or because one writes memory that the other views) are in different parts: slot (#2) in part 0, y (#5) in part 1; put both into the same part

@@ -496,6 +496,18 @@ inline std::string constants_text(cleave::onnx::notes const& notes) {
          (notes.copies == 1 ? " copy" : " copies") + " where results are read";
 }
 
+/// Returns how many values each stage keeps for the next run.
+inline std::string carried_text(model const& m, cut const& c) {
+  std::vector<std::size_t> counts(c.stages.size());
+  for (auto const& v : c.notes.carried) ++counts[index(v.stage)];
+  auto const& first = c.notes.carried.front();
+  auto const name = [&](auto v) { return cleave::quoted(m.graph.name_of(c.stages.snapshot().value[v])); };
+  std::string text;
+  for (auto const n : counts) text += (text.empty() ? "" : ", ") + std::to_string(n);
+  return "values that each stage keeps for its next run: " + text + "; for instance " + name(first.present) +
+         " becomes " + name(first.past);
+}
+
 /// Returns remarks on a cut, one per line.
 inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::uint32_t asked,
                                            cleave::onnx::weights weights = cleave::onnx::weights::reference) {
@@ -527,6 +539,7 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
   if (auto const ties = ties_of(m, c); !ties.empty())
     lines.push_back("weights in several stages, to be kept equal in training: " +
                     first_of(ties, 3, tie_text));
+  if (!c.notes.carried.empty()) lines.push_back(carried_text(m, c));
   if (!c.notes.passed.empty())
     lines.push_back("outputs that no stage makes, since the caller has them: " + names(c.notes.passed));
   if (!c.notes.copied.empty())

@@ -49,6 +49,9 @@ namespace tool {
 ///                               plan with the same keys and its gain, the share of the load that it saves
 ///   untyped                     values of unknown type, which no cut can send
 ///   passed                      outputs that no stage makes
+///   carried                     [{stage, past, present}]: the output `present` of a stage is its input
+///   `past`
+///                               in the next run
 ///   remarks                     the notes that the text prints below the table
 inline void add_cut(cleave::json::writer& json, model const& m, cut const& c,
                     std::vector<fs::path> const& files, std::uint32_t asked, cleave::onnx::weights weights) {
@@ -132,6 +135,14 @@ inline void add_cut(cleave::json::writer& json, model const& m, cut const& c,
   json.member("copies", c.notes.copies).member("not_copied", c.notes.not_copied.size()).close_object();
   list("untyped", c.notes.untyped, [&](auto v) { return m.graph.name_of(v); });
   list("passed", c.notes.passed, [&](auto v) { return m.graph.name_of(v); });
+  json.key("carried").open_array();
+  for (auto const& v : c.notes.carried)
+    json.open_object()
+        .member("stage", index(v.stage))
+        .member("past", name(v.past))
+        .member("present", name(v.present))
+        .close_object();
+  json.close_array();
   list("remarks", remarks_on(m, c, asked, weights), [](auto const& line) { return line; });
 }
 

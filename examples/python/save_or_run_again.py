@@ -53,7 +53,7 @@ def train(name: str, partitioner: cleave.pytorch.JointPartitioner) -> cleave.Joi
 
 
 # [partitioners]
-every = train("nothing again", cleave.pytorch.joint_partitioner(bytes_per_cost=1e300))
+every = train("only views again", cleave.pytorch.joint_partitioner(bytes_per_cost=1e300))
 train("a MB for 0.2 ms", cleave.pytorch.joint_partitioner(bytes_per_cost=5e9))
 train("no product again", cleave.pytorch.joint_partitioner(products_again=False))
 train("within a third", cleave.pytorch.joint_partitioner(most_bytes=every.bytes // 3))

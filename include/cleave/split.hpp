@@ -24,6 +24,8 @@
 #include "cleave/split/inline_stages.hpp"
 /// The dataflow of a plan: the values that move between stages, and their bytes.
 #include "cleave/split/dataflow.hpp"
+/// The values that each stage keeps from one run to the next, such as keys of earlier tokens.
+#include "cleave/split/carried_values.hpp"
 /// Checks stages against the rules of a runtime such as DeepSpeed, and finds the stage that runs a hook.
 #include "cleave/split/stage_contract.hpp"
 /// Moves values on a boundary to its other side.

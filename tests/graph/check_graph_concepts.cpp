@@ -55,11 +55,11 @@ struct both_ways {
 
 }  // namespace
 
-static_assert(
-    pass<archetype::graph, archetype::results_graph, archetype::weighted, archetype::sized, archetype::costed,
-         archetype::function, archetype::stateful, archetype::closed, archetype::tied, archetype::aliasing,
-         archetype::replicating, archetype::bounded, archetype::nested, archetype::effectful,
-         archetype::grouped, archetype::accompanied, archetype::named, archetype::hierarchical>());
+static_assert(pass<archetype::graph, archetype::results_graph, archetype::weighted, archetype::sized,
+                   archetype::costed, archetype::function, archetype::stateful, archetype::closed,
+                   archetype::tied, archetype::aliasing, archetype::replicating, archetype::bounded,
+                   archetype::nested, archetype::effectful, archetype::grouped, archetype::carrying,
+                   archetype::accompanied, archetype::named, archetype::hierarchical>());
 static_assert(pass<toy::graph, module_graph>());
 static_assert(pass<namesakes>() && !weighted_graph<namesakes> && !sized_graph<namesakes> &&
               !function_graph<namesakes> && !named_graph<namesakes>);

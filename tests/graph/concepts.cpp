@@ -27,6 +27,7 @@ static_assert(replicating_graph<archetype::replicating> && !bounded_graph<archet
 static_assert(bounded_graph<archetype::bounded> && !nested_graph<archetype::bounded>);
 static_assert(nested_graph<archetype::nested> && !effectful_graph<archetype::nested>);
 static_assert(grouped_graph<archetype::grouped> && !effectful_graph<archetype::grouped>);
+static_assert(carrying_graph<archetype::carrying> && !carrying_graph<archetype::function>);
 static_assert(effectful_graph<archetype::effectful> && !accompanied_graph<archetype::effectful>);
 static_assert(accompanied_graph<archetype::accompanied> && !named_graph<archetype::accompanied>);
 static_assert(named_graph<archetype::named> && !hierarchical_graph<archetype::named>);
@@ -41,7 +42,7 @@ TEST_CASE_TEMPLATE("snapshot_of: requires no more members than the concept that 
                    archetype::graph, archetype::results_graph, archetype::weighted, archetype::sized,
                    archetype::function, archetype::stateful, archetype::closed, archetype::tied,
                    archetype::replicating, archetype::bounded, archetype::effectful, archetype::grouped,
-                   archetype::accompanied, archetype::named, archetype::hierarchical) {
+                   archetype::carrying, archetype::accompanied, archetype::named, archetype::hierarchical) {
   Graph const g;
   CHECK_FALSE(find_adapter_fault(g));
   CHECK_FALSE(find_cycle(g));

@@ -113,7 +113,8 @@ TEST_CASE("split: names both nodes of a group that the partition cuts apart") {
   grouped g(p);
   g.with[p.ops[0].get()] = {p.ops[2].get()};
   CHECK(testing::error_text([&] { split(g, assign(g, {0, 0, 1})); }) ==
-        "nodes that must share a part (because of together(n), or because one writes memory that the other "
+        "nodes that must share a part (because of together(n) or carried(v), or because one writes memory "
+        "that the other "
         "views) are in different parts: read (#0) in part 0, assign (#2) in part 1; put both into the same "
         "part");
   CHECK(testing::error_text([&] { split(g, assign(g, {0, 1, 0})); }).find("in a cycle") != std::string::npos);

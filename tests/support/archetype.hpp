@@ -165,6 +165,9 @@ struct effectful : results_graph {
 struct grouped : results_graph {
   once<node> together(node) const { return once<node>({node(1)}); }
 };
+struct carrying : function {
+  once<value> carried(value) const { return once<value>({value(10)}); }
+};
 struct accompanied : results_graph {
   once<value> companions(value v) const {
     return once<value>(v == value(10) ? std::vector{value(9)} : std::vector<value>());

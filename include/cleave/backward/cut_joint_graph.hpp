@@ -246,6 +246,7 @@ class joint_cutter {
     check_saved(p.result);
     p.result.bound = (std::max)((std::min)(bound, value), 0.0);
     p.result.least = value <= p.result.bound * (1 + 1e-9);
+    if (p.result.least) p.result.bound = value;  // the difference is the error of rounding
     return std::move(p.result);
   }
 

@@ -28,6 +28,7 @@ enum class adapter_violation : std::uint8_t {
   unknown_together_node,  ///< `together(n)` names a node that is never listed
   input_twice,            ///< `inputs()`, `state()` or `constants()` lists a value twice
   input_and_state,        ///< a value is in two of `inputs()`, `state()` and `constants()`
+  unknown_carried_value,  ///< `carried(v)` names a value that no node produces and no list names
   not_a_size,             ///< `bytes(v)` is negative or not a number, for a value that a node reads or makes
   unlisted_operand,  ///< a node reads a value that no node produces and no list names, though `constants()`
                      ///< exists
@@ -35,8 +36,8 @@ enum class adapter_violation : std::uint8_t {
 };
 
 /// A broken promise and its place. `at` is a position in `nodes()`. For `input_twice` and `input_and_state`
-/// it is a position in `inputs()` followed by `state()` and `constants()`. For `unmade_output` it is a
-/// position in `outputs()`.
+/// it is a position in `inputs()` followed by `state()` and `constants()`. For `unknown_carried_value` it is
+/// a position in `inputs()`, for `unmade_output` in `outputs()`.
 struct adapter_fault {
   adapter_violation what;
   std::size_t at;
@@ -67,6 +68,8 @@ constexpr char const* describe(adapter_violation what) {
       return "is listed twice in inputs(), state() and constants()";
     case adapter_violation::input_and_state:
       return "is in two of inputs(), state() and constants()";
+    case adapter_violation::unknown_carried_value:
+      return "becomes in the next run, by carried(v), a value that is neither produced nor read by a node";
     case adapter_violation::not_a_size:
       return "reads or makes a value whose bytes(v) is negative or not a number; return 0 if the size is "
              "unknown";
@@ -203,6 +206,12 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
       if (!is_known(v)) return adapter_fault{adapter_violation::unmade_output, i};
       ++i;
     }
+    if constexpr (carrying_graph<Graph>)
+      for (std::size_t i = 0; auto v : g.inputs()) {
+        for (auto next : g.carried(v))
+          if (!is_known(next)) return adapter_fault{adapter_violation::unknown_carried_value, i};
+        ++i;
+      }
   }
   if constexpr (sized_graph<Graph>)
     if (auto const n = detail::find_node_without_size(g))

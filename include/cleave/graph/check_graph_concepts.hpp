@@ -131,6 +131,9 @@ consteval void check_graph_concepts() {
       grouped_graph<Graph> || !requires(Graph& g, N n) { g.together(n); },
       "together(n): make it const, a range of node_t");
   static_assert(
+      carrying_graph<Graph> || !requires(Graph& g, V v) { g.carried(v); },
+      "carried(v): make it const, a range of value_t, in addition to inputs() and outputs()");
+  static_assert(
       accompanied_graph<Graph> || !requires(Graph& g, V v) { g.companions(v); },
       "companions(v): make it const, a range of value_t");
   static_assert(

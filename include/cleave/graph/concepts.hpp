@@ -188,6 +188,15 @@ concept grouped_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t
   { g.together(n) } -> range_of<node_t<Graph>>;
 };
 
+/// A graph whose runs leave values for the next run, such as the keys and values of earlier tokens.
+/// - `g.carried(v)`  for an input `v`: the value of one run that becomes `v` in the next; none or one. What
+///   makes it and the readers of `v` then share a part, so that it need not be sent. Replicable nodes among
+///   them are ignored.
+template <class Graph>
+concept carrying_graph = function_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {
+  { g.carried(v) } -> range_of<value_t<Graph>>;
+};
+
 /// A graph with values that are sent along with others.
 /// - `g.companions(v)`  values that are sent wherever `v` is sent, even if no node reads them there, such as
 ///   the sizes in the shape of `v`. The producer of a companion may come after the users of `v`.

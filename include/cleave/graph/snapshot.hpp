@@ -39,6 +39,7 @@ class snapshot_reader {
     if constexpr (closed_graph<Graph>) refuse_unlisted();
     if constexpr (function_graph<Graph>) read_outputs();
     if constexpr (accompanied_graph<Graph>) read_companions();
+    if constexpr (carrying_graph<Graph>) read_carried();
     s_.users = users_of(s_.operands, s_.values());
     if constexpr (!function_graph<Graph>) infer_arguments();
     resolve_replicable();
@@ -324,6 +325,17 @@ class snapshot_reader {
     for (auto const& v : s_.value) s_.storage.push_back(storages.insert(g_.storage(v)));
   }
 
+  void read_carried() {
+    s_.carried.assign(s_.values(), none<Index>);
+    for (std::size_t i = 0; i < s_.inputs.size(); ++i)
+      for (auto v : g_.carried(s_.value[s_.inputs[i]])) {
+        auto const k = s_.find_slot(v);
+        if (k == none<Index> || s_.latest[k] == none<Index>)
+          fault(unknown_carried_value, i, "input #" + std::to_string(i));
+        s_.carried[s_.inputs[i]] = s_.latest[k];
+      }
+  }
+
   void read_groups() {
     disjoint_sets<Index> sets(s_.nodes());
     for (auto const& cell : logs_)
@@ -331,8 +343,18 @@ class snapshot_reader {
     for (std::size_t v = 0; v < s_.portable.size(); ++v)
       if (Index const p = s_.producer[v]; p != none<Index> && !s_.replicable[p] && !s_.portable[v])
         for (Index const user : s_.users[v]) sets.join(user, p);
+    auto const counts = [&](Index m) { return s_.replicable[m] == 0; };
+    for (std::size_t v = 0; v < s_.carried.size(); ++v) {
+      if (s_.carried[v] == none<Index>) continue;
+      Index first = s_.producer[s_.carried[v]];
+      if (first != none<Index> && !counts(first)) first = none<Index>;
+      for (Index const user : s_.users[v]) {
+        if (!counts(user)) continue;
+        if (first == none<Index>) first = user;
+        sets.join(user, first);
+      }
+    }
     for (std::size_t n = 0; n < together_.rows(); ++n) {
-      auto const counts = [&](Index m) { return s_.replicable[m] == 0; };
       Index first = none<Index>;
       for (Index const m : together_[n]) {
         if (!counts(m)) continue;
@@ -381,7 +403,8 @@ struct snapshot : basic_snapshot_arrays<Index> {
 /// - Writes: memory that is written in place through one handle at a time gets a new value with each write.
 ///   The write follows the reads of the old value.
 /// - Groups: the nodes that read or write memory that is both written and viewed form a group. So do the
-///   producer and the users of a value that is not portable, and the nodes of `together(n)`.
+///   producer and the users of a value that is not portable, and the nodes of `together(n)`, and the readers
+///   of an input with the node that makes what is carried to it.
 /// - Replicable nodes: a node stays replicable only if it has to follow no other node and touches no memory
 ///   that is both written and viewed. Its operands must be constants, state that is not written, or results
 ///   of replicable nodes. Its weight is 0.

@@ -83,9 +83,11 @@ placement_row row_of_arrays(basic_snapshot_arrays<Index> const& g, placement_row
     return static_cast<std::uint64_t>((std::min)(static_cast<double>(bytes_of(v)) * o.state_copies, 0x1p63));
   };
 
-  // State, and what is made of it alone, which each stage makes for itself.
+  // State, what is made of it alone, which each stage makes for itself, and what runs leave for the next one.
+  auto const is_carried = [&](std::size_t v) { return v < g.carried.size() && g.carried[v] != none<Index>; };
   auto const stays = [&](std::size_t v) {
-    return is_held(g.from[v]) || (g.producer[v] != none<Index> && is_replicable(g, g.producer[v]));
+    return is_held(g.from[v]) || is_carried(v) ||
+           (g.producer[v] != none<Index> && is_replicable(g, g.producer[v]));
   };
 
   placement_row made;
@@ -116,7 +118,8 @@ placement_row row_of_arrays(basic_snapshot_arrays<Index> const& g, placement_row
     for (auto const v : g.operands[i]) {
       if (is_counted[v]) continue;
       is_counted[v] = 1;
-      stays(v) ? resident = bounded_sum(resident, state_bytes(v)) : saved = bounded_sum(saved, bytes_of(v));
+      auto& kept = stays(v) ? resident : saved;
+      kept = bounded_sum(kept, stays(v) && !is_carried(v) ? state_bytes(v) : bytes_of(v));
     }
     if (!o.saved.empty()) saved = o.saved[i];
     if (o.backward == 0 && o.saved.empty()) saved = 0;
@@ -170,7 +173,8 @@ placement_row row_of_arrays(basic_snapshot_arrays<Index> const& g, placement_row
 namespace cleave::inline v0_2 {
 
 /// Makes a row of the nodes of a graph, in the order of `nodes()`. Weights are forward costs; a value that a
-/// later stage reads is passed on from stage to stage; state belongs to the first node that reads it. Nodes
+/// later stage reads is passed on from stage to stage; state belongs to the first node that reads it, and so
+/// do inputs that a run leaves for the next. Nodes
 /// that must share a stage, and those between which a value goes that may not be sent, become one unit.
 /// O(V + E). \throws error, adapter_error
 template <weighted_graph Graph>

@@ -50,6 +50,9 @@ class OnnxStage:
     weight_bytes: int
     in_bytes: int
     out_bytes: int
+    carried: Mapping[str, str]
+    """Inputs by the output that each becomes for the next run: of a decoder, `past_key_values.0.key` by
+    `present.0.key`. The stage keeps these values; no other stage needs them."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +116,9 @@ def split_onnx(
         OnnxStage(
             Path(s["file"]), tuple(s["inputs"]), tuple(s["outputs"]), tuple(s["names"]), s["cost"], s["load"],
             s["weight_bytes"] or 0, s["in_bytes"] or 0, s["out_bytes"] or 0,
+            {v["present"]: v["past"] for v in said["carried"] if v["stage"] == i},
         )
-        for s in said["stages"]
+        for i, s in enumerate(said["stages"])
     )  # fmt: skip
     return OnnxPlan(model, stages, said["bottleneck"], said["bound"], tuple(map(str, said["remarks"])))
 

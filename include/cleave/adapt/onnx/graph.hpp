@@ -35,6 +35,8 @@ enum class constants : std::uint8_t {
 struct options {
   bool live_only = true;  ///< leave out nodes that do not contribute to an output
   onnx::constants constants = onnx::constants::as_state;
+  bool pairs =
+      true;  ///< an output such as `present.0.key` is the input `past_key_values.0.key` of the next run
 };
 
 /// An ONNX model as a graph, with everything that `snapshot_of` and the algorithms require.
@@ -53,6 +55,10 @@ struct options {
 /// costs nothing, and its results are never sent. A runtime computes them once, when it loads the stage. A
 /// node is not replicable if it reads a default that the caller may override, or if it or a node in its
 /// bodies is random or of an unknown operator.
+///
+/// Pairs of past and present: a decoder reads the keys and values of earlier tokens as inputs whose names
+/// begin with `past`, and returns them with those of new tokens as outputs named alike that begin with
+/// `present`.
 ///
 /// The model must outlive the graph and must not change.
 class graph {
@@ -77,6 +83,8 @@ class graph {
       find_replicable();
     }
     place_nodes(options.live_only);
+    carried_.assign(values(), none<value>);
+    if (options.pairs) find_pairs();
   }
 
   explicit graph(::onnx::ModelProto const&& /* it is referred to: give it a name first */,
@@ -97,6 +105,11 @@ class graph {
   bool replicable(node n) const { return n < replicable_.size() && replicable_[n] != 0; }
   /// Returns false if a stage cannot declare `v`, because `price` found no type for it.
   bool portable(value v) const { return untyped_.empty() || untyped_[v] == 0; }
+
+  /// Returns the output that becomes the input `v` in the next run; none or one.
+  std::span<value const> carried(value v) const {
+    return {&carried_[v], carried_[v] == none<value> ? std::size_t{0} : 1};
+  }
 
   std::span<region const> regions(node n) const { return scopes_.bodies[n]; }
   auto nodes(region r) const {
@@ -235,10 +248,29 @@ class graph {
     std::ranges::reverse(nodes_);
   }
 
+  /// Pairs inputs and outputs by name: `past_0` and `present_0`, `past_key_values.0.key` and `present.0.key`
+  /// or `present_key_values.0.key`.
+  void find_pairs() {
+    constexpr std::string_view past = "past", list = "_key_values", present = "present";
+    std::unordered_map<std::string_view, value> ends;  // of outputs, by what follows `present`
+    for (value const v : outputs())
+      if (auto const name = name_of(v); name.starts_with(present))
+        ends.emplace(name.substr(present.size()), v);
+    for (value const v : inputs_) {
+      auto const name = name_of(v);
+      if (!name.starts_with(past)) continue;
+      auto end = name.substr(past.size());
+      auto at = ends.find(end);
+      if (at == ends.end() && end.starts_with(list)) at = ends.find(end.substr(list.size()));
+      if (at != ends.end()) carried_[v] = at->second;
+    }
+  }
+
   ::onnx::ModelProto const* model_;
   detail::onnx_scopes scopes_;
   std::vector<node> nodes_;
   std::vector<value> inputs_, state_, storage_;
+  std::vector<value> carried_;  // for each value
   std::vector<char> is_state_, replicable_, untyped_;
   std::vector<std::shared_ptr<::onnx::TensorProto const>> data_;  // for each value
   std::unordered_map<std::string_view, value> by_name_;
@@ -249,7 +281,7 @@ class graph {
 static_assert(multi_result<onnx::graph> && stateful_graph<onnx::graph> && closed_graph<onnx::graph> &&
               tied_graph<onnx::graph> && nested_graph<onnx::graph> && named_graph<onnx::graph> &&
               weighted_graph<onnx::graph> && sized_graph<onnx::graph> && replicating_graph<onnx::graph> &&
-              bounded_graph<onnx::graph>);
+              bounded_graph<onnx::graph> && carrying_graph<onnx::graph>);
 
 }  // namespace cleave::onnx
 

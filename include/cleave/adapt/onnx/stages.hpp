@@ -24,6 +24,7 @@
 #include "cleave/core/name_digest.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/split/builder.hpp"
+#include "cleave/split/carried_values.hpp"
 #include "cleave/split/split.hpp"
 
 namespace cleave::inline v0_2::detail {
@@ -418,6 +419,8 @@ struct notes {
       not_copied;  ///< nodes that read weights alone, but are random or of an unknown operator
   std::vector<onnx::graph::node>
       dead;  ///< nodes of the file that do not contribute to an output, and are in no stage
+  std::vector<carried_value>
+      carried;                        ///< values that a stage keeps from run to run, by value of the snapshot
   std::vector<stage_id> dead_stages;  ///< stages without outputs, which become no file
   std::vector<std::string> external;  ///< data files that must be next to the stage files
 };
@@ -474,6 +477,7 @@ inline onnx::notes notes_of(onnx::staged const& stages) {
   for (std::size_t i = 0; i < stages.size(); ++i)
     if (stages.plan().stages[i].outputs.empty())
       notes.dead_stages.push_back(stage_id{static_cast<std::uint32_t>(i)});
+  notes.carried = carried_values(s, stages.plan());
   return notes;
 }
 
