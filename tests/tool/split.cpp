@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/model_corpus.hpp"
+#include "support/onnx_text.hpp"
 #include "support/tool.hpp"
 
 using namespace cleave::testing;
@@ -174,4 +175,26 @@ TEST_CASE("cleave split: gives no bound for calls without a cost, and one for ca
   auto const [closed_text, closed] = said(R"(, "cost": 0)");
   CHECK(closed_text.find("can be below 4: optimal") != std::string::npos);
   CHECK(closed.at("bound") == 4);
+}
+
+TEST_CASE("cleave split: lists the values that each stage keeps for its next run") {
+  scratch_folder const out;
+  auto const path = out / "decoder.onnx";
+  std::ofstream(path, std::ios::binary)
+      << onnx_text(
+             "d (float[1,4] x, float[9,4] past_0, float[9,4] past_1) =>"
+             " (float[10,4] present_0, float[10,4] present_1, float[1,4] z) {"
+             " present_0 = Concat<axis = 0>(past_0, x)"
+             " m = ReduceMean<axes = [0], keepdims = 1>(present_0)"
+             " y = Add(x, m) present_1 = Concat<axis = 0>(past_1, y)"
+             " n = ReduceMean<axes = [0], keepdims = 1>(present_1)"
+             " z = Add(y, n) }")
+             .SerializeAsString();
+  auto const r = run_tool({"split", path, "-k", "2", "--flops-per-byte", "0", "--json"});
+  REQUIRE(r.exit == 0);
+  auto const said = json::parse(r.said);
+  CHECK(said.at("carried") == json::parse(R"([{"stage": 0, "past": "past_0", "present": "present_0"},
+                                              {"stage": 1, "past": "past_1", "present": "present_1"}])"));
+  CHECK(run_tool({"split", path, "-k", "2", "--flops-per-byte", "0"})
+            .said.find("keeps for its next run: 1, 1") != std::string::npos);
 }
