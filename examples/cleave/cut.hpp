@@ -496,7 +496,7 @@ inline std::string constants_text(cleave::onnx::notes const& notes) {
          (notes.copies == 1 ? " copy" : " copies") + " where results are read";
 }
 
-/// Returns how many values each stage keeps for the next run.
+/// Says how many values each stage keeps for its next run.
 inline std::string carried_text(model const& m, cut const& c) {
   std::vector<std::size_t> counts(c.stages.size());
   for (auto const& v : c.notes.carried) ++counts[index(v.stage)];

@@ -38,20 +38,18 @@ namespace tool {
 ///                               bottleneck, and its share of the cost of all nodes
 ///   would_price                 null, or {option, nodes, values}: the option that would give most costs
 ///   hosts                       only with --hosts: the host of each rank
-///   ties                        [{weight, stages}]: a weight in several stages; with --hosts also groups,
-///   the
-///                               ranks that sum its gradients
+///   ties                        [{weight, stages}]: a weight in several stages; with --hosts also
+///                               groups, the ranks that sum its gradients
 ///   constants                   {nodes, copies, not_copied}: nodes that depend on weights alone, their
 ///                               copies in all stages, and nodes that read weights alone but may be random
 ///   plan                        only with --for, or if --by has a plan: {for, text, largest_load,
-///   sent_bytes,
-///                               modules, best}: modules are [{name, stage}], and best is null, or the best
-///                               plan with the same keys and its gain, the share of the load that it saves
+///                               sent_bytes, modules, best}: modules are [{name, stage}], and best is null,
+///                               or the best plan with the same keys and its gain, the share of the load
+///                               that it saves
 ///   untyped                     values of unknown type, which no cut can send
 ///   passed                      outputs that no stage makes
-///   carried                     [{stage, past, present}]: the output `present` of a stage is its input
-///   `past`
-///                               in the next run
+///   carried                     [{stage, past, present}]: outputs that become inputs of their stage in
+///                               the next run
 ///   remarks                     the notes that the text prints below the table
 inline void add_cut(cleave::json::writer& json, model const& m, cut const& c,
                     std::vector<fs::path> const& files, std::uint32_t asked, cleave::onnx::weights weights) {

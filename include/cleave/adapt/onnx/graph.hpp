@@ -35,8 +35,7 @@ enum class constants : std::uint8_t {
 struct options {
   bool live_only = true;  ///< leave out nodes that do not contribute to an output
   onnx::constants constants = onnx::constants::as_state;
-  bool pairs =
-      true;  ///< an output such as `present.0.key` is the input `past_key_values.0.key` of the next run
+  bool pairs = true;  ///< outputs such as `present.0.key` become inputs such as `past_key_values.0.key`
 };
 
 /// An ONNX model as a graph, with everything that `snapshot_of` and the algorithms require.

@@ -419,10 +419,9 @@ struct notes {
       not_copied;  ///< nodes that read weights alone, but are random or of an unknown operator
   std::vector<onnx::graph::node>
       dead;  ///< nodes of the file that do not contribute to an output, and are in no stage
-  std::vector<carried_value>
-      carried;                        ///< values that a stage keeps from run to run, by value of the snapshot
-  std::vector<stage_id> dead_stages;  ///< stages without outputs, which become no file
-  std::vector<std::string> external;  ///< data files that must be next to the stage files
+  std::vector<carried_value> carried;  ///< what stages keep from run to run; values are those of the snapshot
+  std::vector<stage_id> dead_stages;   ///< stages without outputs, which become no file
+  std::vector<std::string> external;   ///< data files that must be next to the stage files
 };
 
 /// Returns the facts about `stages` in addition to what they compute. O(V + E).
