@@ -501,7 +501,7 @@ inline std::string carried_text(model const& m, cut const& c) {
   std::vector<std::size_t> counts(c.stages.size());
   for (auto const& v : c.notes.carried) ++counts[index(v.stage)];
   auto const& first = c.notes.carried.front();
-  auto const name = [&](auto v) { return cleave::quoted(m.graph.name_of(c.stages.snapshot().value[v])); };
+  auto const name = [&](auto v) { return cleave::quoted(m.graph.name_of(v)); };
   std::string text;
   for (auto const n : counts) text += (text.empty() ? "" : ", ") + std::to_string(n);
   return "values that each stage keeps for its next run: " + text + "; for instance " + name(first.present) +

@@ -137,8 +137,8 @@ inline void add_cut(cleave::json::writer& json, model const& m, cut const& c,
   for (auto const& v : c.notes.carried)
     json.open_object()
         .member("stage", index(v.stage))
-        .member("past", name(v.past))
-        .member("present", name(v.present))
+        .member("past", m.graph.name_of(v.past))
+        .member("present", m.graph.name_of(v.present))
         .close_object();
   json.close_array();
   list("remarks", remarks_on(m, c, asked, weights), [](auto const& line) { return line; });

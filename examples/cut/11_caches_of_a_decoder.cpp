@@ -54,7 +54,7 @@ struct decoder {
   static std::size_t bytes(std::string const&) { return sizeof(double); }
   static std::string const& name(op const* o) { return o->name; }
 
-  /// What `past0` is in the next run: `present0` of this one.
+  /// Returns the value that becomes the input `v` in the next run: `present0` becomes `past0`.
   static std::vector<std::string> carried(std::string const& v) {
     if (!v.starts_with("past")) return {};
     return {"present" + v.substr(4)};

@@ -154,16 +154,17 @@ class joint_cutter {
     auto const n = g_.nodes();
     point best;
     best.choice = {std::vector<char>(n), std::vector<char>(n)};
-    best.result = passes_.evaluate(best.choice).result;
+    best.result = passes_.cut_of(best.choice);
     auto c = best.choice;
+    typename joint_passes<Index>::pass_marks marks;
     auto const take = [&] {
-      auto o = passes_.evaluate(c);
+      if (!passes_.score_of(c, marks).is_valid) return false;
+      auto made = passes_.cut_of(c);
       auto const extra = [&](cut const& r) { return per_value_ * static_cast<double>(r.saved.size()); };
       auto const was = objective(best.result, price) + extra(best.result),
-                 now = objective(o.result, price) + extra(o.result);
-      if (!o.valid || now > was || (now == was && o.result.again.size() >= best.result.again.size()))
-        return false;
-      best.choice = c, best.result = std::move(o.result);
+                 now = objective(made, price) + extra(made);
+      if (now > was || (now == was && made.again.size() >= best.result.again.size())) return false;
+      best.choice = c, best.result = std::move(made);
       return true;
     };
     auto const choose_backward = [&](std::vector<char> const& needed) {
@@ -195,8 +196,7 @@ class joint_cutter {
       if (!weight) break;
       bool better = take();
       needed = passes_.needed_backward();
-      for (Index const m : passes_.evaluate(c).result.kept)
-        needed[m] |= static_cast<char>(!passes_.late()[m]);
+      for (Index const m : passes_.cut_of(c).kept) needed[m] |= static_cast<char>(!passes_.late()[m]);
       if (!choose_backward(needed)) break;
       better |= take();
       if (!better) break;
@@ -246,7 +246,7 @@ class joint_cutter {
     check_saved(p.result);
     p.result.bound = (std::max)((std::min)(bound, value), 0.0);
     p.result.least = value <= p.result.bound * (1 + 1e-9);
-    if (p.result.least) p.result.bound = value;  // the difference is the error of rounding
+    if (p.result.least) p.result.bound = value;  // they differ by rounding
     return std::move(p.result);
   }
 

@@ -39,9 +39,9 @@ struct basic_joint_cut {
   std::vector<Index> again;                     ///< operations that run more than once
   double cost = 0;                              ///< of their additional runs
   /// A lower bound on what was minimised: the cost if `most_bytes` is given, otherwise the bytes plus the
-  /// cost times `bytes_per_cost`.
+  /// cost times `bytes_per_cost`. Rounding may have raised it by a share of 1e-9.
   double bound = 0;
-  bool least = false;  ///< true if nothing better exists
+  bool least = false;  ///< true if nothing is better by more than rounding, a share of 1e-9
 };
 
 /// The result of `cut_joint_graph` for 32-bit indices.

@@ -69,8 +69,8 @@ constexpr char const* describe(adapter_violation what) {
     case adapter_violation::input_and_state:
       return "is in two of inputs(), state() and constants()";
     case adapter_violation::unknown_carried_value:
-      return "is to become, by carried(v), a value that no node produces or reads; name one that the graph "
-             "makes";
+      return "gets its value in the next run, by carried(v), from one that no node produces or reads; name a "
+             "value of the graph";
     case adapter_violation::not_a_size:
       return "reads or makes a value whose bytes(v) is negative or not a number; return 0 if the size is "
              "unknown";

@@ -189,9 +189,8 @@ concept grouped_graph = dataflow_graph<Graph> && requires(Graph const& g, node_t
 };
 
 /// A graph whose runs leave values for the next run, such as the keys and values of earlier tokens.
-/// - `g.carried(v)`  for an input `v`: the value of one run that becomes `v` in the next; none or one. What
-///   makes it and the readers of `v` then share a part, so that it need not be sent. Replicable nodes among
-///   them are ignored.
+/// - `g.carried(v)`  the value that becomes the input `v` in the next run, or nothing. The node that makes it
+///   and the readers of `v` share a part, so that no stage sends it. Replicable nodes among them are ignored.
 template <class Graph>
 concept carrying_graph = function_graph<Graph> && requires(Graph const& g, value_t<Graph> v) {
   { g.carried(v) } -> range_of<value_t<Graph>>;

@@ -404,7 +404,7 @@ struct snapshot : basic_snapshot_arrays<Index> {
 ///   The write follows the reads of the old value.
 /// - Groups: the nodes that read or write memory that is both written and viewed form a group. So do the
 ///   producer and the users of a value that is not portable, and the nodes of `together(n)`, and the readers
-///   of an input with the node that makes what is carried to it.
+///   of an input `v` and the node that makes `carried(v)`.
 /// - Replicable nodes: a node stays replicable only if it has to follow no other node and touches no memory
 ///   that is both written and viewed. Its operands must be constants, state that is not written, or results
 ///   of replicable nodes. Its weight is 0.

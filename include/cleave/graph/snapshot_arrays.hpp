@@ -45,7 +45,7 @@ struct basic_snapshot_arrays {
   std::vector<char> replicable;    ///< of a node: 1 if it is copied to its users and never sent
   std::vector<double> weight;      ///< of a node: the cost of running it
   std::vector<std::size_t> bytes;  ///< of a value: its size; 0 if unknown
-  std::vector<Index> carried;      ///< of a value: for an input, what becomes it in the next run; or none
+  std::vector<Index> carried;      ///< of a value: the value that becomes it in the next run, or none
   std::vector<char> portable;      ///< of a value: 1 if it may cross a boundary
   std::vector<Index> storage;      ///< of a value: equal for values that share memory
   detail::csr<Index, char> name;   ///< of a node: its characters; may be empty

@@ -12,7 +12,7 @@
 
 namespace cleave::inline v0_2 {
 
-/// A value that a stage keeps from one run to the next: its output `present` becomes its input `past`.
+/// A value that a stage keeps for its next run: its output `present` becomes its input `past`.
 template <std::unsigned_integral Index>
 struct basic_carried_value {
   stage_id stage;
@@ -23,8 +23,8 @@ struct basic_carried_value {
 
 using carried_value = basic_carried_value<std::uint32_t>;
 
-/// Returns the values that stages keep from run to run, in the order of the inputs of `g`. A value that no
-/// stage reads or makes is left to the caller. O(V + E).
+/// Returns the values that stages keep for their next run, in the order of the inputs of `g`, without those
+/// that no stage reads or makes. O(V + E).
 template <std::unsigned_integral Index>
 std::vector<basic_carried_value<Index>> carried_values(basic_snapshot_arrays<Index> const& g,
                                                        basic_plan<Index> const& p) {

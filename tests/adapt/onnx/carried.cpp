@@ -71,7 +71,7 @@ TEST_CASE("onnx::graph: pairs past inputs with present outputs by the names that
         CHECK(name == past + name.substr(past.size(), 1) + end);
         CHECK(to == present + name.substr(past.size(), 1) + end);
       }
-    CHECK(pairs_of(cleave::onnx::graph(m, {.pairs = false})) == 0);
+    CHECK(pairs_of(cleave::onnx::graph(m, {.carried = false})) == 0);
   }
   for (auto const& [past, present] :
        {std::pair("old_", "present_"), std::pair("past_", "now_"), std::pair("past_k", "present_v")}) {
@@ -85,13 +85,12 @@ TEST_CASE("onnx::notes_of: lists what each stage keeps for its next run") {
   auto const cut = cleave::onnx::split(m, 3, {.balance = {.cost_per_byte = 0}});
   auto const kept = cleave::onnx::notes_of(cut.stages).carried;
   REQUIRE(kept.size() == 6);
-  auto const& s = cut.stages.snapshot();
   for (auto const& v : kept) {
-    auto const& stage = cut.stages.plan().stages[index(v.stage)];
+    auto const stage = cut.stages[v.stage];
     CHECK(std::ranges::count(stage.inputs, v.past) == 1);
     CHECK(std::ranges::count(stage.outputs, v.present) == 1);
-    auto const name = std::string(cut.graph->name_of(s.value[v.past]));
-    CHECK(cut.graph->name_of(s.value[v.present]) == "present." + name.substr(16, 1) + ".key");
-    for (auto const& t : cut.stages.plan().transfers) CHECK(t.value != v.past);
+    auto const name = std::string(cut.graph->name_of(v.past));
+    CHECK(cut.graph->name_of(v.present) == "present." + name.substr(16, 1) + ".key");
+    for (auto const& t : cut.stages.plan().transfers) CHECK(cut.stages.snapshot().value[t.value] != v.past);
   }
 }

@@ -51,8 +51,8 @@ class OnnxStage:
     in_bytes: int
     out_bytes: int
     carried: Mapping[str, str]
-    """Inputs by the output that each becomes for the next run: of a decoder, `past_key_values.0.key` by
-    `present.0.key`. The stage keeps these values; no other stage needs them."""
+    """What the stage keeps for its next run: the name of an output, and that of the input that it becomes, such as
+    `{"present.0.key": "past_key_values.0.key"}`."""
 
 
 @dataclass(frozen=True)

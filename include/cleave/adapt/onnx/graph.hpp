@@ -35,7 +35,7 @@ enum class constants : std::uint8_t {
 struct options {
   bool live_only = true;  ///< leave out nodes that do not contribute to an output
   onnx::constants constants = onnx::constants::as_state;
-  bool pairs = true;  ///< outputs such as `present.0.key` become inputs such as `past_key_values.0.key`
+  bool carried = true;  ///< outputs such as `present.0.key` become inputs such as `past_key_values.0.key`
 };
 
 /// An ONNX model as a graph, with everything that `snapshot_of` and the algorithms require.
@@ -55,9 +55,9 @@ struct options {
 /// node is not replicable if it reads a default that the caller may override, or if it or a node in its
 /// bodies is random or of an unknown operator.
 ///
-/// Pairs of past and present: a decoder reads the keys and values of earlier tokens as inputs whose names
-/// begin with `past`, and returns them with those of new tokens as outputs named alike that begin with
-/// `present`.
+/// A decoder reads the keys and values of earlier tokens as inputs, and returns them with those of new tokens
+/// as outputs. These are carried from run to run. They are found by name: `past_key_values.0.key` and
+/// `present.0.key`.
 ///
 /// The model must outlive the graph and must not change.
 class graph {
@@ -83,7 +83,7 @@ class graph {
     }
     place_nodes(options.live_only);
     carried_.assign(values(), none<value>);
-    if (options.pairs) find_pairs();
+    if (options.carried) find_carried();
   }
 
   explicit graph(::onnx::ModelProto const&& /* it is referred to: give it a name first */,
@@ -105,7 +105,7 @@ class graph {
   /// Returns false if a stage cannot declare `v`, because `price` found no type for it.
   bool portable(value v) const { return untyped_.empty() || untyped_[v] == 0; }
 
-  /// Returns the output that becomes the input `v` in the next run; none or one.
+  /// Returns the output that becomes the input `v` in the next run, or nothing.
   std::span<value const> carried(value v) const {
     return {&carried_[v], carried_[v] == none<value> ? std::size_t{0} : 1};
   }
@@ -249,7 +249,7 @@ class graph {
 
   /// Pairs inputs and outputs by name: `past_0` and `present_0`, `past_key_values.0.key` and `present.0.key`
   /// or `present_key_values.0.key`.
-  void find_pairs() {
+  void find_carried() {
     constexpr std::string_view past = "past", list = "_key_values", present = "present";
     std::unordered_map<std::string_view, value> ends;  // of outputs, by what follows `present`
     for (value const v : outputs())

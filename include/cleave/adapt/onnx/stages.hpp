@@ -408,6 +408,12 @@ struct notes {
     std::vector<stage_id> stages;
   };
 
+  /// A value that a stage keeps for its next run: the output `present` becomes the input `past`.
+  struct carried_pair {
+    stage_id stage;
+    value past, present;
+  };
+
   std::vector<tie> ties;
   std::vector<value> passed;   ///< outputs of the model that no stage makes: inputs, initializers
   std::vector<value> unsized;  ///< values sent between stages whose size is unknown
@@ -419,9 +425,9 @@ struct notes {
       not_copied;  ///< nodes that read weights alone, but are random or of an unknown operator
   std::vector<onnx::graph::node>
       dead;  ///< nodes of the file that do not contribute to an output, and are in no stage
-  std::vector<carried_value> carried;  ///< what stages keep from run to run; values are those of the snapshot
-  std::vector<stage_id> dead_stages;   ///< stages without outputs, which become no file
-  std::vector<std::string> external;   ///< data files that must be next to the stage files
+  std::vector<carried_pair> carried;  ///< the values that stages keep for their next run
+  std::vector<stage_id> dead_stages;  ///< stages without outputs, which become no file
+  std::vector<std::string> external;  ///< data files that must be next to the stage files
 };
 
 /// Returns the facts about `stages` in addition to what they compute. O(V + E).
@@ -476,7 +482,8 @@ inline onnx::notes notes_of(onnx::staged const& stages) {
   for (std::size_t i = 0; i < stages.size(); ++i)
     if (stages.plan().stages[i].outputs.empty())
       notes.dead_stages.push_back(stage_id{static_cast<std::uint32_t>(i)});
-  notes.carried = carried_values(s, stages.plan());
+  for (auto const& v : carried_values(s, stages.plan()))
+    notes.carried.push_back({v.stage, s.value[v.past], s.value[v.present]});
   return notes;
 }
 

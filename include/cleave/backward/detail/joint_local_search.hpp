@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
-#include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -82,21 +79,23 @@ class joint_local_search {
     } while (try_all(p, parts, [](joint_choice& c, Index m) { c.in_backward[m] = c.in_weight[m] = 0; }));
   }
 
-  /// Saves values that spare much cost even if they exceed the limit, and frees bytes where that costs less,
-  /// as long as the cost falls.
+  /// Lowers the cost of `p`: saves a value whose runs cost much, even beyond the limit, and then frees bytes
+  /// where that costs less. Repeats this as long as the cost falls.
   void exchange(solution& p) {
     for (int round = 0; round < 64; ++round)
       if (!exchange_once(p)) return;
   }
 
  private:
+  using score = typename joint_passes<Index>::score;
+
   void take(solution& p, joint_choice&& c) {
-    p.result = passes_.evaluate(c).result;
+    p.result = passes_.cut_of(c);
     p.choice = std::move(c);
   }
 
-  bool is_better(typename joint_passes<Index>::score const& s, solution const& p) const {
-    return s.valid && s.bytes <= most_ && s.cost < p.result.cost;
+  bool is_better(score const& s, solution const& p) const {
+    return s.is_valid && s.bytes <= most_ && s.cost < p.result.cost;
   }
 
   /// Marks the values that the backward pass has.
@@ -127,8 +126,8 @@ class joint_local_search {
     }
   }
 
-  /// Returns changes of `p` that may free bytes: a saved value made again; all saved values up to some size
-  /// made again; a value saved instead of those that are made of it.
+  /// Returns changes of `p` that may free bytes. One makes a saved value again; one makes all saved values up
+  /// to some size again; one saves a value instead of those that are made of it.
   std::vector<change> frugal_changes(solution const& p) const {
     std::vector<change> list;
     std::vector<char> is_saved(g_.nodes()), seen(g_.nodes());
@@ -150,7 +149,8 @@ class joint_local_search {
     return list;
   }
 
-  /// Returns the first saved values on the ways from `n` that may be made again. Looks only near `n`.
+  /// Returns the saved values that are made of `n` without another saved one in between, and that may be made
+  /// again. Looks at 64 users of values at most.
   std::vector<Index> saved_users(Index n, std::vector<char> const& is_saved, std::vector<char>& seen) const {
     std::vector<Index> found, reached{n}, marked;
     for (std::size_t i = 0; i < reached.size() && marked.size() < 64; ++i)
@@ -181,8 +181,7 @@ class joint_local_search {
       for (Index const m : parts[part]) apply_part(c, m);
       return c;
     };
-    auto left = trials_;
-    for (std::size_t i = 0; i < parts.size() && left > 0; ++i, --left) {
+    for (std::size_t i = 0; i < (std::min)(parts.size(), trials_); ++i) {
       auto const s = passes_.score_of(changed(i), marks_);
       if (!is_better(s, p)) continue;
       auto const more = static_cast<double>(s.bytes) - static_cast<double>(p.result.bytes);
@@ -201,29 +200,27 @@ class joint_local_search {
     return any;
   }
 
-  /// A change that frees bytes, and what it cost for each of them when it was last tried.
+  /// A change that frees bytes, and its cost for each byte when it was last tried.
   struct offer {
     double price;
     change what;
   };
 
-  /// Tries changes on `p`. Returns those that free bytes.
+  /// Tries changes on `p`, at most `trials`. Returns those that free bytes.
   std::vector<offer> offers_of(solution const& p, std::vector<change>&& changes, std::vector<char> const& has,
                                std::size_t trials) {
     std::vector<offer> offers;
-    for (auto& d : changes) {
-      if (trials == 0) break;
-      --trials;
+    for (std::size_t i = 0; i < (std::min)(changes.size(), trials); ++i) {
       auto c = p.choice;
-      apply(d, has, c);
+      apply(changes[i], has, c);
       auto const s = passes_.score_of(c, marks_);
-      if (s.valid && s.bytes < p.result.bytes)
-        offers.push_back({price_of(s, p.result.bytes, p.result.cost), std::move(d)});
+      if (s.is_valid && s.bytes < p.result.bytes)
+        offers.push_back({price_of(s, p.result.bytes, p.result.cost), std::move(changes[i])});
     }
     return offers;
   }
 
-  double price_of(typename joint_passes<Index>::score const& s, std::size_t bytes, double cost) const {
+  double price_of(score const& s, std::size_t bytes, double cost) const {
     auto const less = static_cast<double>(bytes - s.bytes);
     auto const excess = bytes > most_ ? static_cast<double>(bytes - most_) : less;
     return (s.cost - cost) / (std::min)(less, excess);
@@ -244,7 +241,7 @@ class joint_local_search {
       auto c = choice;
       apply(o.what, has, c);
       auto const s = passes_.score_of(c, marks_);
-      if (!s.valid || s.bytes >= bytes) continue;
+      if (!s.is_valid || s.bytes >= bytes) continue;
       o.price = price_of(s, bytes, cost);
       if (!offers.empty() && o.price > offers.front().price + 1e-9 * magnitude(o.price)) {
         offers.push_back(std::move(o));
@@ -257,34 +254,31 @@ class joint_local_search {
     return true;
   }
 
+  /// Exchanges once, for `exchange`. Returns whether the cost fell.
   bool exchange_once(solution& p) {
     auto const has = values_at_hand(p);
     auto const offers = offers_of(p, frugal_changes(p), has, trials_);
-    // Nodes, first those that save the most cost if they no longer run again.
+    // Nodes that run again, those first that cost most.
     struct saving {
       double cost;
       std::size_t bytes;
       Index node;
     };
     std::vector<saving> savings;
-    auto left = trials_;
-    for (Index const n : p.result.again) {
-      if (left == 0) break;
-      --left;
+    for (std::size_t i = 0; i < (std::min)(p.result.again.size(), trials_); ++i) {
       auto c = p.choice;
-      c.in_backward[n] = 0;
+      c.in_backward[p.result.again[i]] = 0;
       auto const s = passes_.score_of(c, marks_);
-      if (s.valid && s.cost < p.result.cost) savings.push_back({p.result.cost - s.cost, s.bytes, n});
+      if (s.is_valid && s.cost < p.result.cost)
+        savings.push_back({p.result.cost - s.cost, s.bytes, p.result.again[i]});
     }
     std::ranges::sort(savings, [](saving const& a, saving const& b) {
       return a.cost != b.cost ? a.cost > b.cost : a.bytes != b.bytes ? a.bytes < b.bytes : a.node < b.node;
     });
-    std::size_t tries = 64;
-    for (auto const& s : savings) {
-      if (tries-- == 0) break;
+    for (std::size_t i = 0; i < (std::min)(savings.size(), std::size_t{64}); ++i) {
       auto q = p;
-      q.choice.in_backward[s.node] = 0;
-      q.result = passes_.evaluate(q.choice).result;
+      q.choice.in_backward[savings[i].node] = 0;
+      q.result = passes_.cut_of(q.choice);
       if (!cover(q, has, offers) || !(q.result.cost < p.result.cost)) continue;
       p = std::move(q);
       fill(p);

@@ -11,7 +11,7 @@
 
 namespace cleave::inline v0_2::detail {
 
-/// Says, for each node of a joint graph, whether it runs again where a later pass needs its value.
+/// For each node of a joint graph, whether a later pass that needs its value runs it again.
 struct joint_choice {
   std::vector<char> in_backward, in_weight;
   bool operator==(joint_choice const&) const = default;
@@ -55,23 +55,27 @@ class joint_passes {
   bool may_repeat(std::size_t n) const { return may_repeat_[n] != 0; }
   bool may_repeat_weight(std::size_t n) const { return may_repeat_weight_[n] != 0; }
 
-  /// What a search compares of a cut. `valid` is false if an operation runs twice that may run once.
+  /// The figures by which a search compares cuts.
   struct score {
-    std::size_t bytes;
-    double cost;
-    bool valid;
+    double saved_bytes = 0, kept_bytes = 0;  ///< of one microbatch
+    std::size_t bytes = 0;                   ///< of all microbatches in flight
+    double cost = 0;                         ///< of additional runs
+    bool is_valid = true;                    ///< false if an operation that may run only once runs again
   };
 
-  /// For each node, whether a pass runs it or needs its value from another one. Kept between calls of `walk`.
+  /// For each node, whether a pass runs it or needs its value from another one. A search keeps this between
+  /// calls of `walk`, so that they allocate nothing.
   struct pass_marks {
     std::vector<char> forward, backward, weight, needed, needed_weight;
   };
 
-  /// Finds the passes that a choice leads to. Calls `on_kept(n)` and `on_saved(n)` for values that wait, the
-  /// last one first, and `on_run(n, runs)` for operations with the number of passes that run them. O(V + E).
+  /// Finds the passes that a choice leads to, and returns the score of their cut. Calls `on_kept(n)` and
+  /// `on_saved(n)` for values that wait, the last one first, and `on_run(n, runs)` for operations with the
+  /// number of passes that run them. O(V + E).
   template <class Kept, class Saved, class Run>
-  void walk(joint_choice const& c, pass_marks& at, Kept on_kept, Saved on_saved, Run on_run) const {
+  score walk(joint_choice const& c, pass_marks& at, Kept on_kept, Saved on_saved, Run on_run) const {
     auto const n = g_.nodes();
+    score s;
     at.forward = in_forward_, at.backward = in_backward_, at.weight = in_weight_;
     at.needed = needed_backward_, at.needed_weight = needed_weight_;
     for (std::size_t m = n; m-- > 0;) {
@@ -82,7 +86,7 @@ class joint_passes {
         continue;
       }
       at.needed[m] |= static_cast<char>(!late_[m]);
-      if (!is_parameter(m)) on_kept(m);
+      if (!is_parameter(m)) s.kept_bytes += bytes(m), on_kept(m);
     }
     for (std::size_t m = n; m-- > 0;) {
       if (!at.needed[m]) continue;
@@ -91,58 +95,46 @@ class joint_passes {
         for (Index const u : g_.reads[m]) at.needed[u] = 1;
       } else {
         at.forward[m] = 1;
-        if (!is_parameter(m)) on_saved(m);
+        if (!is_parameter(m)) s.saved_bytes += bytes(m), on_saved(m);
       }
     }
     close(at.forward);
-    for (std::size_t m = 0; m < n; ++m)
-      if (is_operation(m)) on_run(m, at.forward[m] + at.backward[m] + at.weight[m]);
-  }
-
-  /// Computes the score of a choice, without the lists of its cut.
-  score score_of(joint_choice const& c, pass_marks& marks) const {
-    double saved = 0, kept = 0;
-    score s{0, 0, true};
-    walk(
-        c, marks, [&](std::size_t m) { kept += bytes(m); }, [&](std::size_t m) { saved += bytes(m); },
-        [&](std::size_t m, int runs) {
-          if (runs < 2) return;
-          s.cost += (runs - 1) * cost(m);
-          s.valid = s.valid && !runs_once(m);
-        });
-    s.bytes = all_bytes(saved, kept);
+    for (std::size_t m = 0; m < n; ++m) {
+      if (!is_operation(m)) continue;
+      int const runs = at.forward[m] + at.backward[m] + at.weight[m];
+      if (runs > 1) s.cost += (runs - 1) * cost(m), s.is_valid = s.is_valid && !runs_once(m);
+      on_run(m, runs);
+    }
+    auto const all = in_flight_ * s.saved_bytes + weights_in_flight_ * s.kept_bytes;
+    s.bytes = static_cast<std::size_t>((std::min)(all, 0x1p63));
     return s;
   }
 
-  /// The cut that a choice leads to. `valid` is false if it runs an operation twice that may run once.
-  struct outcome {
-    cut result;
-    bool valid = true;
-  };
+  /// Returns the score of the cut that a choice leads to. O(V + E).
+  score score_of(joint_choice const& c, pass_marks& marks) const {
+    auto const ignored = [](auto...) {};
+    return walk(c, marks, ignored, ignored, ignored);
+  }
 
-  /// Computes the cut that a choice leads to. O(V + E).
-  outcome evaluate(joint_choice const& c) const {
-    outcome o;
-    auto& r = o.result;
-    double saved = 0, kept = 0;
+  /// Returns the cut that a choice leads to. O(V + E).
+  cut cut_of(joint_choice const& c) const {
+    cut r;
     pass_marks marks;
-    walk(
-        c, marks, [&](std::size_t m) { r.kept.push_back(static_cast<Index>(m)), kept += bytes(m); },
-        [&](std::size_t m) { r.saved.push_back(static_cast<Index>(m)), saved += bytes(m); },
+    auto const s = walk(
+        c, marks, [&](std::size_t m) { r.kept.push_back(static_cast<Index>(m)); },
+        [&](std::size_t m) { r.saved.push_back(static_cast<Index>(m)); },
         [&](std::size_t m, int runs) {
           if (marks.forward[m]) r.forward.push_back(static_cast<Index>(m));
           if (marks.backward[m]) r.backward.push_back(static_cast<Index>(m));
           if (marks.weight[m]) r.weight.push_back(static_cast<Index>(m));
-          if (runs < 2) return;
-          r.again.push_back(static_cast<Index>(m));
-          r.cost += (runs - 1) * cost(m);
-          o.valid = o.valid && !runs_once(m);
+          if (runs > 1) r.again.push_back(static_cast<Index>(m));
         });
     std::ranges::reverse(r.saved);
     std::ranges::reverse(r.kept);
-    r.saved_bytes = static_cast<std::size_t>(saved), r.kept_bytes = static_cast<std::size_t>(kept);
-    r.bytes = all_bytes(saved, kept);
-    return o;
+    r.saved_bytes = static_cast<std::size_t>(s.saved_bytes);
+    r.kept_bytes = static_cast<std::size_t>(s.kept_bytes);
+    r.bytes = s.bytes, r.cost = s.cost;
+    return r;
   }
 
  private:
@@ -206,10 +198,6 @@ class joint_passes {
       }
     for (auto const* list : {&g_.input_gradients, &g_.weight_gradients})
       for (Index const m : *list) needed_backward_[m] |= static_cast<char>(!late_[m]);
-  }
-
-  std::size_t all_bytes(double saved, double kept) const {
-    return static_cast<std::size_t>((std::min)(in_flight_ * saved + weights_in_flight_ * kept, 0x1p63));
   }
 
   basic_joint_graph<Index> const& g_;

@@ -327,8 +327,7 @@ void check_assignment(basic_snapshot_arrays<Index> const& s, partition const& p)
   if (auto const pair = find_split_group(s, p))
     raise(partition_error(
         "nodes that must share a part (because of together(n) or carried(v), or because one writes memory "
-        "that the other "
-        "views) are in different parts: " +
+        "that the other views) are in different parts: " +
             part_of(pair->first) + ", " + part_of(pair->second) + "; put both into the same part",
         {pair->first, pair->second}));
 }
