@@ -362,8 +362,31 @@ TEST_CASE("cut_joint_graph: a huge price leaves the bytes exact") {
     auto const g = random_joint(r, 1 + r.below(6), 1 + r.below(5), false);
     auto const c = cut_joint_graph(g, {.bytes_per_cost = 1e300});
     REQUIRE(c.least);
-    if (c.cost == 0) REQUIRE(c.bytes == cut_joint_graph(g, {.bytes_per_cost = 1e6}).bytes);
+    REQUIRE(c.cost == 0);
+    REQUIRE(c.bytes == cut_joint_graph(g, {.bytes_per_cost = 1e6}).bytes);
   }
+}
+
+TEST_CASE("cut_joint_graph: a wider gap ends the search earlier") {
+  rng r(76);
+  std::size_t worse = 0, tried = 0;
+  for (std::size_t i = 0; i < cases(20, 200); ++i) {
+    auto const g = random_joint(r, 40 + r.below(40), 40, false);
+    auto const few = cut_joint_graph(g).bytes, all = cut_joint_graph(g, {.bytes_per_cost = 1e6}).bytes;
+    joint_cut_options o{.most_bytes = few + (all - few) / 2};
+    o.gap = 0;
+    auto const exact = cut_joint_graph(g, o);
+    o.gap = 1;
+    auto const rough = cut_joint_graph(g, o);
+    REQUIRE(exact.cost <= rough.cost);
+    REQUIRE(rough.bound <= exact.cost);
+    ++tried, worse += exact.cost < rough.cost;
+  }
+  CHECK(worse > 0);
+  CHECK(worse < tried);
+  auto const g = random_joint(r, 2, 2, false);
+  for (double const gap : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()})
+    CHECK_THROWS_WITH_AS(cut_joint_graph(g, {.gap = gap}), "joint graph: gap must be from 0 to 1", error);
 }
 
 TEST_CASE("cut_joint_graph: handles a chain of 20,000 layers on a small stack") {
