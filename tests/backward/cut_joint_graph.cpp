@@ -92,7 +92,8 @@ joint_arrays random_joint(rng& r, std::size_t forward, std::size_t late, bool od
   return b.g;
 }
 
-/// Returns a graph with at most so many operations of each kind. Draws in the same order under every compiler.
+/// Returns a graph with at most so many operations of each kind. Draws in the same order under every
+/// compiler.
 joint_arrays small_joint(rng& r, std::size_t most_forward, std::size_t most_late, bool odd) {
   auto const forward = 1 + r.below(most_forward);
   return random_joint(r, forward, 1 + r.below(most_late), odd);
