@@ -61,18 +61,37 @@ struct kinds_of_devices {
   rank_link link(std::size_t a, std::size_t b) const { return links[a * of.size() + b]; }
 };
 
-/// Returns the least period of all cuts, kinds and widths, by trying all.
+/// A stage, and the kind of its devices.
+struct chosen_stage {
+  std::size_t kind, begin, end;
+  std::uint32_t width;
+};
+
+/// Returns whether each device has the memory for its stage with what it keeps, counted from the last stage.
+bool fit_memory(placement_row const& row, kinds_of_devices const& kinds, replication_options const& o,
+                std::vector<chosen_stage> const& stages) {
+  bool const trains = row.units.cost.back().backward > 0;
+  std::uint64_t behind = 0;  // microbatches that the stages behind keep
+  for (auto s = stages.size(); s-- > 0;) {
+    auto const w = stages[s].width;
+    std::uint64_t kept = 0;
+    while (kept * w < behind + w) ++kept;
+    behind = o.kept == kept_microbatches::fewest ? behind + w : kept * w;
+    kept = trains ? std::min<std::uint64_t>(kept, o.microbatches / w) : 1;
+    auto const of = [&](std::size_t at) { return row.units.resident[at] + kept * row.units.bytes[at].saved; };
+    if (of(stages[s].end) - of(stages[s].begin) > kinds.of[stages[s].kind].memory) return false;
+  }
+  return true;
+}
+
+/// Returns the least period of all cuts, kinds and widths, by trying all; without one that fits, infinity.
 double least_period(placement_row const& row, kinds_of_devices kinds, replication_options const& o) {
   auto const& units = row.units;
-  struct chosen {
-    std::size_t kind;
-    std::uint32_t width;
-  };
   double best = std::numeric_limits<double>::infinity();
-  std::vector<chosen> stages;
+  std::vector<chosen_stage> stages;
   auto const visit = [&](auto const& self, std::size_t at, double worst) -> void {
     if (at == units.units()) {
-      best = std::min(best, worst);
+      if (fit_memory(row, kinds, o, stages)) best = std::min(best, worst);
       return;
     }
     for (std::size_t kind = 0; kind < kinds.of.size(); ++kind)
@@ -94,7 +113,7 @@ double least_period(placement_row const& row, kinds_of_devices kinds, replicatio
             auto const back = static_cast<double>(sent.gradient) / kinds.link(kind, last.kind).bandwidth;
             load = std::max(load, std::max(there, back) / std::lcm(last.width, width));
           }
-          stages.push_back({kind, width});
+          stages.push_back({kind, at, end, width});
           kinds.count[kind] -= width;
           self(self, end, std::max(worst, load));
           kinds.count[kind] += width;
@@ -175,6 +194,17 @@ void check_consistent(replicated_placement const& p, placement_row const& row, d
   }
 }
 
+/// Checks a placement by the least period of any. One for a short step may have a longer period.
+void check_period(replicated_placement const& p, double least) {
+  if (p.goal == placement_goal::step) {
+    CHECK(p.period >= least * (1 - 1e-9));
+    CHECK(p.bound >= least * p.microbatches * (1 - 1e-9));
+    return;
+  }
+  CHECK(p.is_optimal());
+  CHECK(p.period == doctest::Approx(least).epsilon(1e-9));
+}
+
 }  // namespace
 
 TEST_CASE("place_replicated: has the least period of all cuts and widths") {
@@ -219,7 +249,7 @@ TEST_CASE("place_replicated: of unlike devices, has the least period of all cuts
   CHECK(mixed > 50);
 }
 
-TEST_CASE("place_replicated: unlike devices each have the memory for their stages") {
+TEST_CASE("place_replicated: within the memory of unlike devices, has the least period") {
   rng random(9);
   std::size_t placed = 0, refused = 0;
   for (std::size_t i = 0; i < cases(100, 1'000); ++i) {
@@ -230,14 +260,17 @@ TEST_CASE("place_replicated: unlike devices each have the memory for their stage
     replication_options const o{
         .microbatches = 12,
         .goal = random.below(2) == 0 ? placement_goal::step : placement_goal::throughput,
-        .summed = 0.25};
+        .summed = 0.25,
+        .kept = random.below(2) == 0 ? kept_microbatches::fewest : kept_microbatches::whole_rounds};
     CAPTURE(i);
+    auto const least = least_period(row, kinds, o);
     try {
       auto const p = place_replicated(row, all.net, o);
       check_consistent(p, row, all.net, o);
-      CHECK(p.period >= least_period(row, kinds, o) * (1 - 1e-9));
+      check_period(p, least);
       ++placed;
     } catch (infeasible_error const&) {
+      CHECK(!(least < 1e300));
       ++refused;
     }
   }
@@ -261,26 +294,33 @@ TEST_CASE("place_replicated: a network of equal devices has the placement of its
   }
 }
 
-TEST_CASE("place_replicated: fits the memory of the devices, and claims no more than is known") {
+TEST_CASE("place_replicated: within the memory of the devices, has the least period of all cuts and widths") {
   rng random(6);
-  std::size_t placed = 0, refused = 0;
+  std::size_t placed = 0, refused = 0, bound = 0;
   for (std::size_t i = 0; i < cases(150, 1'500); ++i) {
     auto const row = random_row(random, 2 + random.below(5), true);
     auto o = random_options(random);
     o.device.memory = 50 + random.below(250);
     o.goal = random.below(2) == 0 ? placement_goal::step : placement_goal::throughput;
+    if (random.below(2) == 0) o.kept = kept_microbatches::fewest;
     CAPTURE(i);
+    auto const least = least_period(row, o);
     try {
       auto const p = place_replicated(row, o);
       check_consistent(p, row, o);
-      CHECK(p.period >= least_period(row, o) * (1 - 1e-9));
+      check_period(p, least);
+      auto any = o;
+      any.device.memory = unlimited_memory;
+      bound += least_period(row, any) < least * (1 - 1e-9);
       ++placed;
     } catch (infeasible_error const&) {
+      CHECK(!(least < 1e300));
       ++refused;
     }
   }
   CHECK(placed > 20);
   CHECK(refused > 20);
+  CHECK(bound > 10);  // the memory forbids the quickest
 }
 
 TEST_CASE(
@@ -317,6 +357,99 @@ TEST_CASE("place_replicated: devices may share passes, for a price that the call
   CHECK(p.is_optimal());
   CHECK(p.stages[1].shards == 2);
   CHECK(p.unused == 0);
+}
+
+TEST_CASE("place_replicated: a stage decides by what it keeps which of its layers run again") {
+  // A layer takes 3, keeps 10 bytes for each microbatch, or takes 4 and keeps 1.
+  constexpr std::uint32_t layers = 6;
+  placement_row row;
+  row.units.cost.assign(layers + 1, {0, 0, 0, 0, 0});
+  rng random(11);
+  std::size_t again = 0, wide = 0;
+  for (std::size_t i = 0; i < cases(60, 600); ++i) {
+    replication_options o{.microbatches = 12};
+    o.devices = static_cast<std::uint32_t>(2 + random.below(4));
+    o.device.memory = 20 + random.below(100);
+    if (random.below(2) == 0) o.kept = kept_microbatches::fewest;
+    auto const cost = [&](std::uint32_t begin, std::uint32_t end, stage_form const& f) {
+      slice_cost c{.sum_time = f.width > 1 ? 0.5 * (end - begin) : 0};
+      auto const count = end - begin;
+      std::uint32_t repeated = 0;
+      c.memory = 10 * count * f.kept;
+      for (; c.memory > o.device.memory && repeated < count; ++repeated) c.memory -= 9 * f.kept;
+      c.time.forward = 1. * count + repeated;
+      c.time.backward = 2. * count;
+      return c;
+    };
+    // All cuts and widths.
+    double best = std::numeric_limits<double>::infinity();
+    std::vector<chosen_stage> stages;
+    auto const visit = [&](auto const& self, std::uint32_t at, std::uint32_t devices) -> void {
+      for (std::uint32_t width = 1; width <= devices && at < layers; ++width)
+        for (auto end = at + 1; end <= layers && o.microbatches % width == 0; ++end) {
+          stages.push_back({0, at, end, width});
+          self(self, end, devices - width);
+          stages.pop_back();
+        }
+      if (at < layers) return;
+      std::uint32_t behind = 0;
+      double worst = 0;
+      for (auto s = stages.size(); s-- > 0;) {
+        auto const w = stages[s].width;
+        auto const kept = (behind + 2 * w - 1) / w;
+        behind = o.kept == kept_microbatches::fewest ? behind + w : kept * w;
+        auto const c =
+            cost(static_cast<std::uint32_t>(stages[s].begin), static_cast<std::uint32_t>(stages[s].end),
+                 {w, 1, std::min(kept, o.microbatches / w)});
+        worst = std::max(worst, c.memory > o.device.memory
+                                    ? std::numeric_limits<double>::infinity()
+                                    : (c.time.forward + c.time.backward) / w + c.sum_time / o.microbatches);
+      }
+      best = std::min(best, worst);
+    };
+    visit(visit, 0, o.devices);
+    CAPTURE(i);
+    if (!(best < 1e300)) {
+      CHECK_THROWS_AS(place_replicated(row, o, cost), infeasible_error);
+      continue;
+    }
+    auto const p = place_replicated(row, o, cost);
+    check_consistent(p, row, o);
+    check_period(p, best);
+    for (auto const& s : p.stages) {
+      again += s.time.forward > s.end - s.begin;
+      wide += s.width > 1;
+    }
+    device_network const net{.devices = std::vector(o.devices, o.device)};
+    bool is_asked_for = true;
+    auto const on_device = [&](std::uint32_t begin, std::uint32_t end, stage_form const& f,
+                               device_spec const& d) {
+      is_asked_for = is_asked_for && d.memory == o.device.memory;
+      return cost(begin, end, f);
+    };
+    CHECK(place_replicated(row, net, o, on_device).period == p.period);
+    CHECK(is_asked_for);
+  }
+  CHECK(again > 10);
+  CHECK(wide > 10);
+}
+
+TEST_CASE("place_replicated: the fewest microbatches take less memory, and may take a longer step") {
+  placement_row row;
+  for (double const sum : {0, 3, 6, 7}) row.units.cost.push_back({sum, 2 * sum, 0, 0, 0});
+  for (std::uint64_t const saved : {0, 1, 2, 3}) row.units.bytes.push_back({saved, 0, 0});
+  replication_options o{.devices = 7, .microbatches = 24};
+  auto const rounds = place_replicated(row, o);
+  REQUIRE(rounds.stages.size() == 3);
+  CHECK(rounds.stages[0].width == 3);
+  CHECK(rounds.stages[0].kept == 3);  // 3 + 6 in flight
+  CHECK(rounds.stages[1].kept == 2);
+  CHECK(rounds.stages[2].kept == 1);
+  o.kept = kept_microbatches::fewest;
+  auto const fewest = place_replicated(row, o);
+  CHECK(fewest.period == rounds.period);
+  CHECK(fewest.step >= rounds.step);
+  for (std::size_t s = 0; s < 3; ++s) CHECK(fewest.stages[s].kept <= rounds.stages[s].kept);
 }
 
 TEST_CASE("schedule_of: the chains of a replicated placement share its ranks") {

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Records the plans of Piper (Tarnawski et al., NeurIPS 2021) for its own workloads.
+
+    python bench/peers/piper.py OUT [--repository FOLDER] [NAME MEMORY DEVICES]...
+
+Fetches github.com/msr-fiddle/piper into a temporary folder (or uses FOLDER), compiles its `algo.cpp` with another `main`,
+and writes one JSON object a line to OUT, each with the plan for one workload, memory in GiB and number of devices: those
+of its paper with at most 512 devices, or those that are given. bench/recorded/piper.jsonl was made so.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SOURCE = "https://github.com/msr-fiddle/piper"
+COMMIT = "d7fc8cf91048f4b71dc2f9182fa14ebf720c016e"
+BERT = [("bert32a100", m, k) for m in (1, 2, 8, 80) for k in (8, 32, 64, 128, 512)]
+GNMT = [("gnmt", m, k) for k, m in ((2, 2.5), (2, 3.5), (4, 1.2), (4, 2.5), (8, .6), (8, 1.2), (8, 2.4), (16, .3),
+                                    (16, .6), (16, 1.2), (32, .3), (32, .8), (64, .3))]
+RESNET = [("resnet", m, k) for k, m in ((8, 4), (8, 8), (16, 1.5), (16, 4), (32, 1.5), (32, 4), (64, 1), (64, 4))]
+
+MAIN = r"""
+int main(int, char** argv) {
+    json j;
+    ifstream(argv[1]) >> j;
+    Instance ins = j.get<Instance>();
+    ins.maxMemoryPerDevice = atof(argv[2]) * (1 << 30);
+    ins.maxDevices = atoi(argv[3]);
+    ins.bandwidth = 25.0 * (1LL << 30);
+    clock_t start = clock();
+    Graph g(ins);
+    Result r = g.runDP();
+    json out = {{"seconds", (clock() - start) * 1.0 / CLOCKS_PER_SEC}, {"stages", json::array()}};
+    if (!r.stages.empty()) out["period"] = g.getTPSForResult(r);
+    g.renumberResultBack(r);
+    for (auto const& s : r.stages) {
+        json again = json::array();
+        for (auto const& p : s.TMPCids) if (p.second == "activation recomp") again.push_back(p.first);
+        sort(again.begin(), again.end());
+        out["stages"].push_back({{"nodes", s.nodes}, {"width", s.dataParallelDegree},
+                                 {"shards", s.tensorParallelDegree}, {"again", again}});
+    }
+    cout << out.dump() << endl;
+}
+"""
+INCLUDES = ["algorithm", "cassert", "climits", "cmath", "numeric"]
+
+
+def build(repository):
+    source = (repository / "algo.cpp").read_text()
+    (repository / "record.cpp").write_text(source[:source.index("int main (")] + MAIN)
+    command = ["g++", "-O3", "-w", "-o", repository / "record", repository / "record.cpp"]
+    subprocess.run(command + [f"-include{i}" for i in INCLUDES], check=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out")
+    parser.add_argument("--repository")
+    parser.add_argument("settings", nargs="*")
+    a = parser.parse_intermixed_args()
+    if len(a.settings) % 3:
+        parser.error("give NAME MEMORY DEVICES for each plan")
+    settings = [(n, float(m), int(k)) for n, m, k in zip(*[iter(a.settings)] * 3)] or BERT + GNMT + RESNET
+    with tempfile.TemporaryDirectory() as folder:
+        repository = pathlib.Path(a.repository or folder)
+        if not a.repository:
+            subprocess.run(["git", "clone", "-q", SOURCE, folder], check=True)
+            subprocess.run(["git", "-C", folder, "checkout", "-q", COMMIT], check=True)
+        build(repository)
+        with open(a.out, "w") as out:
+            for name, memory, devices in settings:
+                command = [repository / "record", repository / "inputs" / f"{name}.json", str(memory), str(devices)]
+                run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                if run.returncode:
+                    sys.exit(f"piper failed on {name} with {memory} GiB and {devices} devices")
+                row = {"workload": name, "memory_gib": memory, "devices": devices, **json.loads(run.stdout)}
+                out.write(json.dumps(row) + "\n")
+                out.flush()
+                print(name, memory, devices, row.get("period"), f"{row['seconds']:.1f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
