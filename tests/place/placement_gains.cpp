@@ -4,10 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "support/rng.hpp"
+
 using namespace cleave;
+using namespace cleave::testing;
 
 namespace {
 
@@ -63,4 +68,84 @@ TEST_CASE("placement_gains: an uplink and a pair in a matrix of links are change
   CHECK(saved_by(placement_gains(row_of_ones(60, 40), net), "10 % more bandwidth of the uplink of 'host'") ==
         doctest::Approx(1 - 1 / 1.1).epsilon(1e-6));
   CHECK(placement_gains(row_of_ones(60, 40), net, {}, 0).empty());
+}
+
+namespace {
+
+/// Devices of one kind, with one link between all.
+device_network alike(std::size_t count, rank_link link, std::uint64_t memory = unlimited_memory) {
+  device_network made{.links = {link}};
+  for (std::size_t d = 0; d < count; ++d)
+    made.devices.push_back({.name = "g" + std::to_string(d), .memory = memory});
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("replication_gains: each gain is that of placing with the change") {
+  rng random(7);
+  std::size_t told = 0, of_devices = 0;
+  for (int round = 0; round < 40; ++round) {
+    auto const count = 2 + random.below(3);
+    auto const units = 3 + random.below(6);
+    auto const row = row_of_ones(units, random.below(40));
+    auto const net = alike(count, {.latency = 0.01, .bandwidth = 5}, 60);
+    replication_options const options{.microbatches = 12, .summed = random.below(2) == 0 ? 0.0 : 0.5};
+    auto const now = place_replicated(row, net, options).value();
+    for (auto const& g : replication_gains(row, net, options)) {
+      CAPTURE(g.what);
+      auto changed = net;
+      if (g.what == "one more device like 'g0'") changed.devices.push_back({.memory = 60}), ++of_devices;
+      for (auto& device : changed.devices) {
+        if (g.what == "10 % more speed of each of the " + std::to_string(count) + " devices like 'g0'")
+          device.speed *= 1.1;
+        if (g.what == "10 % more memory of each of the " + std::to_string(count) + " devices like 'g0'")
+          device.memory = 66;
+      }
+      if (g.what == "10 % more bandwidth between devices like 'g0'") changed.links[0].bandwidth *= 1.1;
+      CHECK(g.value == doctest::Approx(place_replicated(row, changed, options).value()).epsilon(1e-9));
+      CHECK(g.saved == doctest::Approx(1 - g.value / now));
+      CHECK(g.saved > 0.001);
+      ++told;
+    }
+  }
+  CHECK(told > 60);
+  CHECK(of_devices > 10);
+}
+
+TEST_CASE("replication_gains: one more device is alike those of its kind, whatever the links to others") {
+  // Two devices with a slow link between them, and a third that they reach faster: copies are on the first
+  // two. One more of that kind is a third copy, so its links must be like theirs.
+  auto net = alike(3, {});
+  net.devices[2].speed = 1e-3;
+  net.links.assign(9, {.latency = 0, .bandwidth = 100});
+  net.links[1] = net.links[3] = {.latency = 0, .bandwidth = 10};
+  auto const gains = replication_gains(row_of_ones(1, 0), net, {.microbatches = 6});
+  CHECK(saved_by(gains, "one more device like 'g0'") == doctest::Approx(1.0 / 3));
+  CHECK(saved_by(gains, "one more device like 'g2'") == 0);
+}
+
+TEST_CASE(
+    "replication_gains: links between copies count for their sums, those between kinds for what is sent") {
+  auto const sums = replication_gains(row_of_ones(1, 0), alike(2, {.latency = 0, .bandwidth = 20}),
+                                      {.microbatches = 2, .summed = 0.5});
+  CHECK(saved_by(sums, "10 % more bandwidth between devices like 'g0'") > 0.01);
+  auto net = alike(2, {.latency = 0, .bandwidth = 1});
+  net.devices[1].speed = 0.5;
+  auto const sent = replication_gains(row_of_ones(6, 100), net, {});
+  CHECK(saved_by(sent, "10 % more bandwidth between 'g0' and 'g1'") == 0);  // all is on the first
+  auto const full = alike(2, {.latency = 0, .bandwidth = 1}, 30);
+  auto const both = replication_gains(row_of_ones(6, 100), full, {});
+  CHECK(saved_by(both, "10 % more bandwidth between devices like 'g0'") ==
+        doctest::Approx(1 - 1 / 1.1).epsilon(1e-6));
+}
+
+TEST_CASE("replication_gains: a change that the search refuses is left out, other errors are thrown") {
+  auto fastest = alike(1, {});
+  fastest.devices[0].speed = 1e100;  // the largest that is allowed
+  auto const gains = replication_gains(row_of_ones(6, 0), fastest, {.microbatches = 6});
+  CHECK(gains.size() == 1);
+  CHECK(saved_by(gains, "one more device like 'g0'") == doctest::Approx(0.5));
+  CHECK(replication_gains(row_of_ones(6, 0), fastest, {.microbatches = 6}, 0).empty());
+  CHECK_THROWS_AS(replication_gains(row_of_ones(6, 0), alike(2, {}, 5), {}), infeasible_error);
 }
