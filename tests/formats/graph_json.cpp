@@ -3,10 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <fstream>
 #include <limits>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cleave/graph/costed_module_graph.hpp"
@@ -22,7 +24,8 @@ using namespace cleave::detail;
 
 static_assert(weighted_graph<costed_module_graph> && sized_graph<costed_module_graph> &&
               stateful_graph<costed_module_graph> && tied_graph<costed_module_graph> &&
-              replicating_graph<costed_module_graph> && !replicating_graph<module_graph>);
+              replicating_graph<costed_module_graph> && !replicating_graph<module_graph> &&
+              carrying_graph<costed_module_graph> && !carrying_graph<module_graph>);
 
 namespace {
 
@@ -104,6 +107,95 @@ TEST_CASE("costed_module_graph: replicable nodes are free and copied, if they re
   CHECK(s.weight == std::vector<double>{0, 0, 9, 9});
   CHECK(g.replicable(3));
   check_same(g, read_graph_json(write_graph_json(g)));
+}
+
+namespace {
+
+/// Two layers, each with a cache that its run leaves for the next.
+std::string const caches = R"(
+    {"name": "x", "op": "placeholder", "bytes": 4},
+    {"name": "past_0", "op": "placeholder", "bytes": 100, "carried": "present_0"},
+    {"name": "past_1", "op": "placeholder", "bytes": 100, "carried": "present_1"},
+    {"name": "present_0", "operands": ["past_0", "x"], "cost": 1, "bytes": 100},
+    {"name": "y", "operands": ["x", "present_0"], "cost": 3, "bytes": 4},
+    {"name": "present_1", "operands": ["past_1", "y"], "cost": 1, "bytes": 100},
+    {"name": "z", "operands": ["y", "present_1"], "cost": 3, "bytes": 4},
+    {"name": "out", "op": "output", "operands": ["z", "present_0", "present_1"]})";
+
+}  // namespace
+
+TEST_CASE("read_graph_json: reads which value each input becomes in the next run") {
+  costed_module_graph const g(read_graph_json(with_nodes_text(caches)));
+  CHECK(g.carries());
+  CHECK(std::vector(g.carried(1).begin(), g.carried(1).end()) == std::vector<module_graph::position>{3});
+  CHECK(std::vector(g.carried(2).begin(), g.carried(2).end()) == std::vector<module_graph::position>{5});
+  CHECK(g.carried(0).empty());
+  auto const s = snapshot_of(g);
+  CHECK(s.carried.at(s.find_slot(1)) == s.find_slot(3));
+  CHECK(s.group == std::vector<std::uint32_t>{0, 1, 2, 3});  // the only reader of a cache makes the next
+  check_same(g, read_graph_json(write_graph_json(g)));
+  CHECK_FALSE(costed_module_graph(read_graph_json(with_nodes_text(R"({"name": "a", "cost": 1})"))).carries());
+  // The reader of the one and the maker of the other share a stage.
+  costed_module_graph const apart(read_graph_json(with_nodes_text(R"(
+    {"name": "past", "op": "placeholder", "carried": "c"},
+    {"name": "a", "operands": ["past"]}, {"name": "b", "operands": ["a"]}, {"name": "c", "operands": ["b"]})")));
+  CHECK(snapshot_of(apart).group == std::vector<std::uint32_t>{0, 1, 0});
+}
+
+TEST_CASE("read_graph_json: what is carried reads back equal by number, from inputs and in bodies") {
+  auto const twice = read_graph_json(with_nodes_text(R"(
+    {"name": "past", "op": "placeholder", "carried": 3},
+    {"name": "kept", "op": "placeholder", "cost": 1, "carried": "kept"},
+    {"name": "same", "operands": ["past"]}, {"name": "same", "operands": [2]})"));
+  CHECK(costed_module_graph(twice).carried(0)[0] == 3);
+  CHECK(costed_module_graph(twice).carried(1)[0] == 1);
+  check_same(twice, read_graph_json(write_graph_json(twice)));
+  CHECK(write_graph_json(twice).find("meta") == std::string::npos);
+  auto const outer = read_graph_json(R"({"format": "cleave graph 1", "nodes": [], "attributes": {
+    "m": {"kind": "module", "body": {"nodes": [)" +
+                                     caches + "]}}}}");
+  check_same(outer, read_graph_json(write_graph_json(outer)));
+  CHECK(costed_module_graph(outer.attributes()[0].body[0]).carried(1)[0] == 3);
+  // Metadata that is no label of a value stays metadata.
+  auto strange =
+      read_graph_json(with_nodes_text(R"({"name": "p", "op": "placeholder", "meta": {"carried": "q"}},
+    {"name": "a", "meta": {"carried": "p"}})"));
+  check_same(strange, read_graph_json(write_graph_json(strange)));
+  CHECK(testing::error_text<cost_error>([&] { costed_module_graph{std::move(strange)}; }) ==
+        "node 'p': its metadata 'carried' must be the name of one call or placeholder, or its number");
+}
+
+TEST_CASE("split_module: pieces and the outer graph say which value each input becomes in the next run") {
+  auto const g = read_graph_json(with_nodes_text(caches));
+  auto const carried = [](module_graph const& of, std::string const& name) -> std::string {
+    costed_module_graph const costed(of);
+    for (auto const v : of.inputs())
+      if (of[v].name == name) return costed.carried(v).empty() ? "none" : of[costed.carried(v)[0]].name;
+    return "no such input";
+  };
+  auto const in_two = [&](module_node const& n) { return n.name == "present_0" || n.name == "y" ? 0 : 1; };
+  auto const r = split_module(g, in_two, {.pieces = {.nodes = node_naming::original}});
+  REQUIRE(r.pieces.size() == 2);
+  CHECK(carried(r.graph(r.pieces[0]), "past_0") == "present_0");
+  CHECK(carried(r.graph(r.pieces[1]), "past_1") == "present_1");
+  CHECK(carried(r.graph(r.pieces[1]), "y") == "none");
+  costed_module_graph const outer(r.outer);
+  for (auto const v : r.outer.inputs())
+    if (r.outer[v].name != "x") {
+      auto const& present = r.outer[outer.carried(v)[0]];
+      CHECK(present.target == "getitem");
+      CHECK(present.metadata.back().value == module_argument{std::int64_t{100}});  // the bytes of a cache
+    }
+  // A cut that parts them leaves no label where the value is not.
+  auto const apart = read_graph_json(with_nodes_text(R"(
+    {"name": "past", "op": "placeholder", "bytes": 7, "carried": "b"},
+    {"name": "a", "operands": ["past"]}, {"name": "b", "operands": ["a"]},
+    {"name": "out", "op": "output", "operands": ["b"]})"));
+  auto const cut = split_module(apart, [](module_node const& n) { return n.name; });
+  REQUIRE(cut.pieces.size() == 2);
+  CHECK(carried(cut.graph(cut.pieces[0]), "past") == "none");
+  CHECK(costed_module_graph(cut.graph(cut.pieces[0])).bytes(0) == 7);
+  CHECK(carried(cut.outer, "past") == "submod_b");
 }
 
 TEST_CASE(
@@ -225,6 +317,25 @@ TEST_CASE("read_graph_json: rejects an invalid graph with the place and the reas
           "bytes are an integer from 0, such as 4096; leave them out if they are unknown");
   for (std::string const mark : {"1", "\"yes\"", "null"})
     CHECK(node("{\"name\": \"b\", \"replicable\": " + mark + "}") == "replicable is true or false");
+  CHECK(node(R"({"name": "b", "carried": "x"})") ==
+        "only a placeholder can be carried: give the placeholder the name of this node");
+  auto const input = [&](std::string const& label) {
+    return node(
+        R"({"name": "w", "op": "get_attr"}, {"name": "a"}, {"name": "i", "op": "placeholder", "carried": )" +
+        label + R"(}, {"name": "o", "op": "output"})");
+  };
+  CHECK(input(R"("b")") == "no node has the name 'b'");
+  CHECK(input("6") == "node 6 does not exist; the graph has 6");
+  CHECK(input(R"("a")") == "two nodes have the name 'a'; refer to the node by its number");
+  CHECK(input(R"("w")") ==
+        "names get_attr 'w'; name the call or placeholder whose value this is in the next run");
+  CHECK(input("5") == "names output 'o'; name the call or placeholder whose value this is in the next run");
+  CHECK(input("-1") == "expected an integer of 32 bits, not negative, got -1");
+  CHECK(input("true") == "expected a text, got true");
+  CHECK(input(R"("x", "meta": {"carried": "x"})") ==
+        "'carried' is already given as a member of the node; keep one");
+  CHECK(refusal(with_nodes_text("{\"name\": \"i\", \"op\": \"placeholder\", \"carried\": \"b\"}")) ==
+        "line 2, column 47, $.nodes[0].carried: no node has the name 'b'");
   CHECK(refusal(with_nodes_text("{\"name\": \"b\", \"cost\": -1}")) ==
         "line 2, column 23, $.nodes[0].cost: a cost is a finite number from 0, such as 12.5");
   CHECK(node(R"({"name": "b", "default": 1})") == "only a placeholder can have a default");

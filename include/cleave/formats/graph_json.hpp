@@ -20,6 +20,7 @@
 #include "cleave/formats/json/json_reader.hpp"
 #include "cleave/formats/json/json_writer.hpp"
 #include "cleave/graph/argument.hpp"
+#include "cleave/graph/carried_label.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
@@ -44,6 +45,11 @@ class node_labels {
   }
   void write(json::writer& w, module_graph::position n) const {
     by_name_ ? w.value((*g_)[n].name) : w.value(n);
+  }
+  /// Returns the same as metadata.
+  module_argument of(module_graph::position n) const {
+    if (by_name_) return {(*g_)[n].name};
+    return {static_cast<std::int64_t>(n)};
   }
 
  private:
@@ -202,8 +208,8 @@ namespace cleave::inline v0_2::detail {
 
 inline constexpr char graph_json_format[] = "cleave graph 1";
 
-/// The keys of a node that say what it costs.
-inline constexpr std::array<char const*, 3> cost_keys = {"cost", "bytes", "replicable"};
+/// The keys of a node that stand for metadata: what it costs, and what becomes it in the next run.
+inline constexpr std::array<char const*, 4> cost_keys = {"cost", "bytes", "replicable", carried_key};
 
 /// Writes graphs, for `write_graph_json`. Nested bodies are written without recursion.
 class graph_json_writer {
@@ -246,14 +252,32 @@ class graph_json_writer {
     std::size_t next = 0;  // index of the next attribute to write
   };
 
+  /// Returns the placeholders of a graph whose `carried` reads back as it is: the label of a call or a
+  /// placeholder.
+  static std::vector<char> carried_members(module_graph const& g, node_labels const& names) {
+    if (!has_carried_label(g)) return {};
+    labelled_nodes const nodes(g);
+    std::vector<char> made(g.list().size());
+    for (auto const v : g.inputs())
+      if (auto const* label = find_carried_label(g[v]))
+        if (auto const present = nodes.find(*label))
+          made[v] = can_be_carried(g[*present]) && names.of(*present) == *label ? 1 : 0;
+    return made;
+  }
+
   void begin(module_graph const& g, std::vector<level>& open) {
     open.push_back({&g, node_labels(g)});
     w_.key("nodes").open_array();
-    for (auto const& n : g.list()) write_node(n, open.back().names);
+    auto const carried = carried_members(g, open.back().names);
+    for (module_graph::position n = 0; n < g.list().size(); ++n)
+      write_node(g[n], open.back().names, carried.empty() ? is_member::no : is_member{carried[n]});
     w_.close_array().key("attributes").open_object();
   }
 
-  void write_node(module_node const& n, node_labels const& names) {
+  enum class is_member : char { no, yes };
+
+  /// Writes a node. `carried` says whether that entry of its metadata is written as a member of the node.
+  void write_node(module_node const& n, node_labels const& names, is_member carried) {
     w_.open_object().member("name", n.name);
     if (n.kind != node_kind::call_function)
       w_.member("op", node_kind_names[static_cast<std::size_t>(n.kind)]);
@@ -281,7 +305,8 @@ class graph_json_writer {
     if (n.from != none<std::uint32_t>) w_.member("from", n.from);
     std::size_t written = 0;  // number of leading metadata entries that are written as members of the node
     for (auto const* key : cost_keys)
-      if (written < n.metadata.size() && n.metadata[written].key == key && is_cost(n.metadata[written]))
+      if (written < n.metadata.size() && n.metadata[written].key == key &&
+          (key == carried_key ? carried == is_member::yes : is_cost(n.metadata[written])))
         write_argument(w_.key(key), names, n.metadata[written++].value);
     auto const first = n.metadata.begin() + static_cast<std::ptrdiff_t>(written);
     write_arguments(w_, names, "meta", std::vector(first, n.metadata.end()));
@@ -342,7 +367,7 @@ class node_json_reader {
 
   void read(json_value const& v) {
     v.allow({"name", "op", "target", "args", "operands", "kwargs", "default", "shape", "expression", "binds",
-             "symbols", "after", "from", "cost", "bytes", "replicable", "meta"});
+             "symbols", "after", "from", "cost", "bytes", "replicable", carried_key, "meta"});
     auto const node_of = [&](json_value const& label) { return find_node(label); };
     auto const names_no_node = [](json_value const& label) -> position {
       label.fail("metadata must not refer to nodes");
@@ -369,7 +394,8 @@ class node_json_reader {
     n.metadata.reserve(static_cast<std::size_t>(
         std::ranges::count_if(cost_keys, [&](auto key) { return v.find(key).has_value(); })));
     for (auto const* key : cost_keys)
-      if (auto const value = v.find(key)) n.metadata.push_back({key, read_cost(key, *value)});
+      if (auto const value = v.find(key))
+        n.metadata.push_back({key, key == carried_key ? read_carried(n, *value) : read_cost(key, *value)});
     if (auto const meta = v.find("meta")) read_metadata(n, *meta, names_no_node);
     if (n.kind == node_kind::output && g_.output()) v.fail("a second output node; a graph has one");
     if (n.kind == node_kind::placeholder || n.kind == node_kind::get_attr)
@@ -384,6 +410,24 @@ class node_json_reader {
       places_.push_back(at);
   }
 
+  /// Reads which values become inputs in the next run, into the metadata of these inputs. To be called once,
+  /// behind the last node, since labels may mean later nodes.
+  void finish() {
+    if (carried_.empty()) return;
+    std::vector<module_argument> labels(g_.list().size());
+    node_labels const names(g_);
+    for (auto const& [input, label] : carried_) labels[input] = names.of(find_carried(label));
+    module_graph made;
+    made.reserve(g_.list().size());
+    for (position n = 0; n < labels.size(); ++n) {
+      auto node = g_[n];
+      for (auto& [key, value] : node.metadata)
+        if (!labels[n].empty() && key == carried_key) value = std::move(labels[n]);
+      made.add(std::move(node));
+    }
+    g_ = std::move(made);
+  }
+
  private:
   static node_kind kind_of(json_value const& v) {
     auto const op = v.find("op");
@@ -394,14 +438,18 @@ class node_json_reader {
   }
 
   position find_node(json_value const& label) const {
+    return find_node(label, "no earlier node has the name ", " does not come before this one");
+  }
+  position find_node(json_value const& label, std::string const& no_name,
+                     std::string const& no_number) const {
     if (label.what() == json_kind::number) {
       auto const n = label.integer<position>();
-      if (n >= g_.list().size()) label.fail("node " + std::to_string(n) + " does not come before this one");
+      if (n >= g_.list().size()) label.fail("node " + std::to_string(n) + no_number);
       return n;
     }
     auto const name = label.text();
     auto const at = names_.find(name);
-    if (at == none<position>) label.fail("no earlier node has the name " + quoted(name));
+    if (at == none<position>) label.fail(no_name + quoted(name));
     if (repeated_.find(name) != none<position>)
       label.fail("two nodes have the name " + quoted(name) + "; refer to the node by its number");
     return places_[at];
@@ -422,6 +470,22 @@ class node_json_reader {
     if (key == "replicable" && !(a.size() == 1 && std::holds_alternative<bool>(a.front())))
       value.fail("replicable is true or false");
     return a;
+  }
+
+  /// Keeps the label of the value that becomes a placeholder in the next run for `finish`.
+  module_argument read_carried(module_node const& n, json_value const& label) {
+    if (n.kind != node_kind::placeholder)
+      label.fail("only a placeholder can be carried: give the placeholder the name of this node");
+    carried_.emplace_back(static_cast<position>(g_.list().size()), label);
+    return {token()};
+  }
+  position find_carried(json_value const& label) const {
+    auto const n = find_node(label, "no node has the name ",
+                             " does not exist; the graph has " + std::to_string(g_.list().size()));
+    if (!can_be_carried(g_[n]))
+      label.fail("names " + std::string(node_kind_names[static_cast<std::size_t>(g_[n].kind)]) + " " +
+                 quoted(g_[n].name) + "; name the call or placeholder whose value this is in the next run");
+    return n;
   }
 
   static module_argument read_default(module_node const& n, json_value const& value) {
@@ -480,6 +544,7 @@ class node_json_reader {
   module_graph& g_;
   numbering<std::string_view, position> names_, repeated_;  // names of the graph's nodes
   std::vector<position> places_;                            // position of the node with each name
+  std::vector<std::pair<position, json_value>> carried_;    // inputs, and the labels of what becomes them
 };
 
 }  // namespace cleave::detail
@@ -519,6 +584,7 @@ inline module_graph read_graph_json(detail::json_value const& file) {
     auto const nodes = level["nodes"];
     detail::node_json_reader reader(made[i], nodes.size());
     nodes.each_element([&](detail::json_value const& n) { reader.read(n); });
+    reader.finish();
     if (auto const meta = level.find("meta")) made[i].metadata = detail::read_arguments(*meta, names_no_node);
     auto body = levels[i].bodies.begin();
     if (auto const attributes = level.find("attributes"))

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -10,11 +11,12 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/core/printable.hpp"
+#include "cleave/graph/carried_label.hpp"
 #include "cleave/graph/module_graph.hpp"
 
 namespace cleave::inline v0_2::detail {
 
-/// Thrown if the metadata of a node has an invalid cost, size or mark. The witness is the node.
+/// Thrown if the metadata of a node has an invalid cost, size, mark or label. The witness is the node.
 using cost_error = tagged_error<struct cost_tag, module_graph::position>;
 
 /// The cost of a node of a module graph and the size of its result, from the node's metadata.
@@ -53,21 +55,43 @@ inline module_cost cost_of(module_graph const& g, module_graph::position n) {
   return known;
 }
 
+/// Returns for each node of a graph the node whose value becomes it in the next run, by the `carried` of
+/// placeholders, or none. The list is empty if there are no such placeholders. O(size).
+/// \throws cost_error if a label means no call and no placeholder
+inline std::vector<module_graph::position> carried_nodes(module_graph const& g) {
+  if (!has_carried_label(g)) return {};
+  labelled_nodes const nodes(g);
+  std::vector<module_graph::position> made(g.list().size(), none<module_graph::position>);
+  for (auto const v : g.inputs())
+    if (auto const* label = find_carried_label(g[v])) {
+      auto const present = nodes.find(*label);
+      if (!present || !can_be_carried(g[*present]))
+        throw cost_error("node " + quoted(g[v].name) +
+                             ": its metadata 'carried' must be the name of one call or placeholder, or its "
+                             "number",
+                         v);
+      made[v] = *present;
+    }
+  return made;
+}
+
 }  // namespace cleave::detail
 
 namespace cleave::inline v0_2 {
 
 /// A module_graph with the costs of its nodes, read from their metadata: `cost`, a number; `bytes`, an
-/// integer, the size of the result; and `replicable`, true for a node that each stage that needs it may run
-/// again. In addition to the concepts of `module_graph` it models `weighted_graph`, `sized_graph` and
-/// `replicating_graph`. A node without `cost` costs nothing. The result of a node without `bytes` has an
-/// unknown size.
+/// integer, the size of the result; `replicable`, true for a node that each stage that needs it may run
+/// again; and, of a placeholder, `carried`, the name or number of the node whose value becomes it in the next
+/// run. In addition to the concepts of `module_graph` it models `weighted_graph`, `sized_graph`,
+/// `replicating_graph` and `carrying_graph`. A node without `cost` costs nothing. The result of a node
+/// without `bytes` has an unknown size.
 class costed_module_graph : public module_graph {
  public:
   /// Reads the metadata of all nodes.
   /// \throws cost_error if a cost is not a finite number from 0 up, a size not an integer from 0 up, or
-  /// `replicable` neither true nor false
-  explicit costed_module_graph(module_graph g) : module_graph(std::move(g)) {
+  /// `replicable` neither true nor false, or `carried` means no call and no placeholder
+  explicit costed_module_graph(module_graph g)
+      : module_graph(std::move(g)), carried_(detail::carried_nodes(*this)) {
     for (position n = 0; n < list().size(); ++n) {
       auto const known = detail::cost_of(*this, n);
       cost_.push_back(known.cost.value_or(0));
@@ -80,6 +104,13 @@ class costed_module_graph : public module_graph {
   double weight(position n) const { return cost_[n]; }
   std::size_t bytes(position v) const { return bytes_[v]; }
   bool replicable(position n) const { return replicable_[n] != 0; }
+  /// Returns the node whose value becomes the input `v` in the next run, or nothing.
+  std::span<position const> carried(position v) const {
+    if (carried_.empty() || carried_[v] == none<position>) return {};
+    return {&carried_[v], 1};
+  }
+  /// Returns true if any input gets a value of the run before.
+  bool carries() const { return !carried_.empty(); }
   /// Returns true if any node has a cost in its metadata.
   bool has_costs() const { return has_costs_; }
 
@@ -87,6 +118,7 @@ class costed_module_graph : public module_graph {
   std::vector<double> cost_;        // by position
   std::vector<std::size_t> bytes_;  // by position
   std::vector<char> replicable_;    // by position
+  std::vector<position> carried_;   // by position; empty if no input gets a value of the run before
   bool has_costs_ = false;
 };
 

@@ -11,6 +11,7 @@
 
 #include "cleave/core/error.hpp"
 #include "cleave/graph/argument.hpp"
+#include "cleave/graph/carried_label.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/module_names.hpp"
 #include "cleave/graph/numbering.hpp"
@@ -62,7 +63,8 @@ inline std::optional<module_graph::position> find_missing_target(module_graph co
 ///
 /// The values that the piece is given are placeholders. Module attributes are get_attr nodes after them,
 /// under their own path. The path of a called module may have its dots replaced by `_`, and gets a number at
-/// its end if two paths would become one. Nodes keep `from`, their metadata and their symbols.
+/// its end if two paths would become one. Nodes keep `from`, their metadata and their symbols. If the value
+/// that becomes an input in the next run is not in the piece, the input loses that entry of its metadata.
 class module_builder {
  public:
   using position = module_graph::position;
@@ -128,7 +130,12 @@ class module_builder {
     bool const bare = results_.size() == 1 && options_.results == result_form::bare_if_single;
     output.args = {bare ? node_argument(results_.front()) : tuple_argument(results_)};
     piece_.add(std::move(output));
-    return std::move(piece_);
+    if (!has_carried_label(piece_)) return std::move(piece_);
+    for (auto next = positions_.size(); next < copied_.size(); ++next) positions_.insert(copied_[next]);
+    return with_carried_labels(piece_, copied_, *whole_, [&](position n) {
+      auto const here = positions_.find(n);
+      return here == none<position> ? std::nullopt : std::optional(here);
+    });
   }
 
  private:

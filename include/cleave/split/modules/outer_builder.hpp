@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cleave/graph/argument.hpp"
+#include "cleave/graph/carried_label.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/module_names.hpp"
 #include "cleave/graph/numbering.hpp"
@@ -66,12 +67,21 @@ class outer_builder {
     for (position n = 0; valueless && !returned && n < g_.list().size(); ++n)
       if (is_read(n)) copy(n);
     if (auto const output = g_.output()) give(*output);
+    if (has_carried_label(outer_)) name_carried();
     register_attributes(pieces, graphs);
     outer_.metadata = g_.metadata;
     return std::move(outer_);
   }
 
  private:
+  /// Names the values that become inputs in the next run as the outer graph does, if it has them.
+  void name_carried() {
+    std::vector<position> original;
+    for (auto const& n : outer_.list())
+      original.push_back(n.kind == node_kind::placeholder ? n.from : none<position>);
+    outer_ = with_carried_labels(outer_, original, g_, [&](position n) { return at_[n]; });
+  }
+
   position made(position n) {
     if (!at_[n]) copy(n);  // an attribute that no node has read yet
     return *at_[n];
