@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -139,16 +138,18 @@ inline std::vector<network_change> better_networks(placement_row const& row, dev
   std::vector<std::uint32_t> class_of(net.devices.size());
   for (std::uint32_t c = 0; c < alike.size(); ++c)
     for (auto const d : alike[c]) class_of[d] = c;
-  std::set<std::uint32_t> used;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> linked;
+  std::vector<char> is_used(alike.size());
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> linked;  // classes, the lower first
   for (std::size_t s = 0; s < p.stages.size(); ++s) {
     auto const here = class_of[p.stages[s].devices.at(0)];
-    if (used.insert(here).second) made.add_devices(alike[here]);
-    if (p.stages[s].sum_time > 0) linked.insert({here, here});
+    if (!std::exchange(is_used[here], 1)) made.add_devices(alike[here]);
+    if (p.stages[s].sum_time > 0) linked.emplace_back(here, here);
     if (s == 0) continue;
     auto const before = class_of[p.stages[s - 1].devices.at(0)];
-    linked.insert((std::minmax)(here, before));
+    linked.emplace_back((std::min)(here, before), (std::max)(here, before));
   }
+  std::ranges::sort(linked);
+  linked.erase(std::ranges::unique(linked).begin(), linked.end());
   for (auto const& [a, b] : linked) made.add_links(alike[a], alike[b]);
   made.add_uplinks();
   for (auto const& of : alike) made.add_one_more(of);
