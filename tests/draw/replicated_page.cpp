@@ -87,7 +87,8 @@ TEST_CASE(
   testing::rng random(5);
   std::size_t with_sums = 0, with_chains = 0;
   for (int round = 0; round < 60; ++round) {
-    auto const row = peaked_row(1 + static_cast<double>(random.below(4)), random.below(60));
+    auto const peak = 1 + static_cast<double>(random.below(4));
+    auto const row = peaked_row(peak, random.below(60));
     auto const net = alike(1 + random.below(6), {.latency = 0.25, .bandwidth = 20});
     auto const p =
         place_replicated(row, net, {.microbatches = 12, .summed = random.below(2) == 0 ? 0.0 : 0.5});

@@ -92,7 +92,10 @@ TEST_CASE("replication_gains: each gain is that of placing with the change") {
     auto const net = alike(count, {.latency = 0.01, .bandwidth = 5}, 60);
     replication_options const options{.microbatches = 12, .summed = random.below(2) == 0 ? 0.0 : 0.5};
     auto const now = place_replicated(row, net, options).value();
-    for (auto const& g : replication_gains(row, net, options)) {
+    auto const gains = replication_gains(row, net, options);
+    auto const more = 1 - place_replicated(row, alike(count + 1, net.links[0], 60), options).value() / now;
+    CHECK(saved_by(gains, "one more device like 'g0'") == doctest::Approx(more > 0.001 ? more : 0));
+    for (auto const& g : gains) {
       CAPTURE(g.what);
       auto changed = net;
       if (g.what == "one more device like 'g0'") changed.devices.push_back({.memory = 60}), ++of_devices;
@@ -134,6 +137,9 @@ TEST_CASE(
   net.devices[1].speed = 0.5;
   auto const sent = replication_gains(row_of_ones(6, 100), net, {});
   CHECK(saved_by(sent, "10 % more bandwidth between 'g0' and 'g1'") == 0);  // all is on the first
+  for (auto& device : net.devices) device.memory = 30;
+  CHECK(saved_by(replication_gains(row_of_ones(6, 100), net, {}),
+                 "10 % more bandwidth between 'g0' and 'g1'") == doctest::Approx(1 - 1 / 1.1).epsilon(1e-6));
   auto const full = alike(2, {.latency = 0, .bandwidth = 1}, 30);
   auto const both = replication_gains(row_of_ones(6, 100), full, {});
   CHECK(saved_by(both, "10 % more bandwidth between devices like 'g0'") ==
