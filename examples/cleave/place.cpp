@@ -20,7 +20,6 @@
 #include <chrono>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
-#include <cleave/draw/placement_page.hpp>
 #include <cleave/formats/device_file.hpp>
 #include <cleave/formats/units.hpp>
 #include <cleave/place.hpp>
@@ -206,22 +205,6 @@ class placement_output {
   cleave::device_placement const& p_;
 };
 
-void add_gains(fact_sheet& told, std::vector<cleave::placement_gain> const& gains,
-               placement_output const& shown) {
-  told.json().key("gains").open_array();
-  for (auto const& g : gains) {
-    told.line("would save", cleave::short_text(100 * g.saved) + " %: " + cleave::printable(g.what, 100));
-    told.json()
-        .open_object()
-        .member("what", g.what)
-        .member("value", shown.scaled(g.value))
-        .member("saved", g.saved)
-        .close_object();
-  }
-  if (gains.empty()) told.line("would save", "nothing: no single device or link does");
-  told.json().close_array();
-}
-
 }  // namespace
 
 double rehearsed_step(cleave::schedule const& order, cleave::simulate_options const& timing, double predicted,
@@ -240,6 +223,21 @@ void add_rehearsal(fact_sheet& told, named_row const& row, double rehearsed, dou
                              cleave::short_text(std::abs(more)) + " % " + (more < 0 ? "less" : "more") +
                              " than predicted" + without);
   told.json().member("rehearsed", rehearsed * row.scale);
+}
+
+void add_gains(fact_sheet& told, named_row const& row, std::vector<cleave::placement_gain> const& gains) {
+  told.json().key("gains").open_array();
+  for (auto const& g : gains) {
+    told.line("would save", cleave::short_text(100 * g.saved) + " %: " + cleave::printable(g.what, 100));
+    told.json()
+        .open_object()
+        .member("what", g.what)
+        .member("value", g.value * row.scale)
+        .member("saved", g.saved)
+        .close_object();
+  }
+  if (gains.empty()) told.line("would save", "nothing: no single device or link does");
+  told.json().close_array();
 }
 
 int place(std::span<std::string const> words) {
@@ -282,19 +280,14 @@ int place(std::span<std::string const> words) {
   if (!task.report.empty()) {
     std::vector<std::string> stages;
     for (std::size_t s = 0; s < placed.stages.size(); ++s) stages.push_back(shown.nodes_of(s));
-    write_page(task.report, cleave::placement_page(
-                                net, placed,
-                                {.title = short_name(path) + " on " + plural(net.devices.size(), "device"),
-                                 .time_unit = row.unit,
-                                 .stages = stages,
-                                 .gains = gains}));
+    write_placement_page(path, row, net, placed, stages, gains, task);
   }
   doing.clear();
   fact_sheet told(path, {{"node", row.nodes.size()}}, {{"stage", placed.stages.size()}});
   shown.add_to(told);
   shown.add_to(told.json());
   if (task.rehearsal > 0) add_rehearsal(told, row, rehearsed, placed.step);
-  if (task.gains) add_gains(told, gains, shown);
+  if (task.gains) add_gains(told, row, gains);
   told.written(task.report);
   told.print_as(task.as_json);
   return 0;

@@ -15,6 +15,7 @@
 //   without_copies      the period or step of the best placement without copies; absent if no such placement fits
 //   saved               the share of `without_copies` that copies save
 //   rehearsed           with --rehearse: the measured step without sums, in `unit`
+//   gains               with --gains: [{what, value, saved}]; devices that are alike change together
 #include <algorithm>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
@@ -47,6 +48,9 @@ class copies_output {
   std::string time(double t) const { return cleave::amount_text(scaled(t), row_.unit); }
   std::uint32_t first_of_stage(std::size_t s) const { return row_.row.first_node[p_.stages[s].begin]; }
   std::uint32_t end_of_stage(std::size_t s) const { return row_.row.first_node[p_.stages[s].end]; }
+  std::string nodes_of(std::size_t s) const {
+    return names_of_nodes(row_, first_of_stage(s), end_of_stage(s));
+  }
   std::vector<std::string> devices_of(std::size_t s) const {
     std::vector<std::string> names;
     for (auto const d : p_.stages[s].devices) names.push_back(net_.devices[d].name);
@@ -85,8 +89,8 @@ class copies_output {
       told.line("stage " + std::to_string(s),
                 (stage.width > 1 ? std::to_string(stage.width) + " copies on " : "") +
                     first_of(devices_of(s), 4, [&](auto const& d) { return cleave::printable(d, 40); }) +
-                    ": " + names_of_nodes(row_, first_of_stage(s), end_of_stage(s)) + "; " +
-                    time(stage.time.forward + stage.time.backward) + ", " + cleave::bytes_text(stage.memory) +
+                    ": " + nodes_of(s) + "; " + time(stage.time.forward + stage.time.backward) + ", " +
+                    cleave::bytes_text(stage.memory) +
                     (stage.sum_time > 0 ? ", sums in " + time(stage.sum_time) : "") +
                     (s + 1 < p_.stages.size() ? ", sends " + cleave::bytes_text(stage.sent.activation) : ""));
     }
@@ -160,9 +164,6 @@ void require_copies(place_task const& task) {
     throw usage_error("--copies do not make one pass faster; choose --goal throughput or step");
   if (task.options.schedule)
     throw usage_error("--copies run in 1F1B with --train, forward only without; leave out --schedule");
-  if (!task.report.empty())
-    throw usage_error("--report draws stages without copies; leave out --report or --copies");
-  if (task.gains) throw usage_error("--gains is for stages without copies; leave out --gains or --copies");
 }
 
 int place_copies(fs::path const& path, named_row const& row, cleave::device_network const& net,
@@ -171,24 +172,36 @@ int place_copies(fs::path const& path, named_row const& row, cleave::device_netw
     throw usage_error("--copies knows no uplinks that devices share, such as that of " +
                       cleave::printable(net.uplinks[0].name, 40) + "; leave out --copies");
   doing("placing " + plural(row.row.units.units(), "unit") + " on " + plural(net.devices.size(), "device"));
-  auto const placed = cleave::place_replicated(row.row, net,
-                                               {.microbatches = task.options.microbatches,
-                                                .goal = task.options.goal,
-                                                .summed = task.trains ? 1 / task.row.state_copies : 0});
+  cleave::replication_options const options{.microbatches = task.options.microbatches,
+                                            .goal = task.options.goal,
+                                            .summed = task.trains ? 1 / task.row.state_copies : 0};
+  auto const placed = cleave::place_replicated(row.row, net, options);
   auto const without = value_without_copies(row, net, task);
   auto const order = cleave::schedule_of(placed);
   auto const timing = cleave::simulate_options_of(placed, net);
   auto const predicted = cleave::simulate(order, timing).makespan;  // without the sums of gradients
   double rehearsed = 0;
   if (task.rehearsal > 0) rehearsed = rehearsed_step(order, timing, predicted, task, doing);
-  doing.clear();
   copies_output const shown(row, net, placed);
+  std::vector<cleave::placement_gain> gains;
+  if (task.gains || !task.report.empty()) {
+    doing("looking for what would help");
+    gains = cleave::replication_gains(row.row, net, options);
+  }
+  if (!task.report.empty()) {
+    std::vector<std::string> stages;
+    for (std::size_t s = 0; s < placed.stages.size(); ++s) stages.push_back(shown.nodes_of(s));
+    write_placement_page(path, row, net, placed, stages, gains, task);
+  }
+  doing.clear();
   fact_sheet told(path, {{"node", row.nodes.size()}}, {{"stage", placed.stages.size()}});
   shown.add_to(told);
   shown.add_to(told.json());
   add_saving(told, shown, without, placed);
   if (task.rehearsal > 0)
     add_rehearsal(told, row, rehearsed, predicted, shown.has_sums() ? " without the sums of gradients" : "");
+  if (task.gains) add_gains(told, row, gains);
+  told.written(task.report);
   told.print_as(task.as_json);
   return 0;
 }

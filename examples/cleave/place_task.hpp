@@ -2,6 +2,8 @@
 #pragma once
 #include <array>
 #include <cleave/core/printable.hpp>
+#include <cleave/draw/placement_page.hpp>
+#include <cleave/draw/replicated_page.hpp>
 #include <cleave/place.hpp>
 #include <cleave/schedule/model/schedule.hpp>
 #include <cleave/schedule/model/simulate_options.hpp>
@@ -10,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "describe.hpp"
 #include "fact_sheet.hpp"
 #include "files.hpp"
 #include "terminal.hpp"
@@ -55,6 +58,24 @@ double rehearsed_step(cleave::schedule const& order, cleave::simulate_options co
 /// Reports a rehearsed step. `without` says what the prediction leaves out.
 void add_rehearsal(fact_sheet& told, named_row const& row, double rehearsed, double predicted,
                    std::string const& without = {});
+
+/// Reports what would help, as --gains asks.
+void add_gains(fact_sheet& told, named_row const& row, std::vector<cleave::placement_gain> const& gains);
+
+/// Writes the page of a placement with or without copies to the file of --report. `stages` are the nodes of
+/// each stage, in words.
+template <class Placement>
+void write_placement_page(fs::path const& path, named_row const& row, cleave::device_network const& net,
+                          Placement const& placed, std::vector<std::string> const& stages,
+                          std::vector<cleave::placement_gain> const& gains, place_task const& task) {
+  write_page(task.report, cleave::placement_page(
+                              net, placed,
+                              {.title = short_name(path) + " on " + plural(net.devices.size(), "device"),
+                               .time_unit = row.unit,
+                               .time_scale = row.scale,
+                               .stages = stages,
+                               .gains = gains}));
+}
 
 /// \throws usage_error if --copies does not go with another option
 void require_copies(place_task const& task);

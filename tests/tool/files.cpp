@@ -85,6 +85,7 @@ std::vector<output> const outputs = {
     {"demo train", "--out", {"-n", "1", "-k", "2"}, "", "report.html"},
     {"place", "--report", {"@m.onnx", "--devices", "@devices.json"}, "m.onnx"},
     {"place", "--report", {"@g.json", "--devices", "@devices.json"}, "devices.json"},
+    {"place", "--report", {"@g.json", "--devices", "@devices.json", "--copies"}, "devices.json"},
     {"schedule", "--out", {"1F1B", "--costs", "@costs.csv"}, "costs.csv"},
     {"schedule", "--out", {"1F1B", "--costs", "@costs.csv", "--svg"}, "costs.csv"},
     {"schedule", "--out", {"1F1B", "--costs", "@costs.csv", "--html"}, "costs.csv"},

@@ -5,7 +5,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "support/markup.hpp"
 #include "support/model_corpus.hpp"
 #include "support/tool.hpp"
 
@@ -147,6 +149,67 @@ TEST_CASE("cleave place --copies: all copies of a stage are on devices of one ki
   CHECK(told.at("unused") == nlohmann::json{"slow", "odd"});
 }
 
+TEST_CASE("cleave place --copies --gains: says what placing with a change says") {
+  workplace const w;
+  auto const r = run_tool(
+      {"place", w.at("peak.json"), "--devices", w.at("alike.json"), "--copies", "--gains", "--json"});
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == 0);
+  auto const told = nlohmann::json::parse(r.said);
+  std::ofstream(w.at("more.json"))
+      << R"({"format": "cleave devices 1", "devices": [{"name": "gpu", "count": 4}],
+    "link": {"latency": 0.5, "bandwidth": 100}})";
+  auto const more = nlohmann::json::parse(
+      run_tool({"place", w.at("peak.json"), "--devices", w.at("more.json"), "--copies", "--json"}).said);
+  CHECK(more.at("period") == 1.5);
+  REQUIRE(told.at("gains").size() == 2);
+  CHECK(told.at("gains").at(0) ==
+        nlohmann::json{{"what", "one more device like 'gpu0'"}, {"value", 1.5}, {"saved", 0.25}});
+  CHECK(told.at("gains").at(1).at("what") == "10 % more speed of each of the 3 devices like 'gpu0'");
+  auto const text =
+      run_tool({"place", w.at("peak.json"), "--devices", w.at("alike.json"), "--copies", "--gains"});
+  CHECK(has(text.said, "25 %: one more device like 'gpu0'"));
+  auto const nothing =
+      run_tool({"place", w.at("peak.json"), "--devices", w.at("alike.json"), "--copies", "-m", "1"});
+  CHECK_FALSE(has(nothing.said, "would save"));
+}
+
+TEST_CASE("cleave place --copies --report: draws stages with copies and a step") {
+  workplace const w;
+  auto const r = run_tool({"place", w.at("peak.json"), "--devices", w.at("alike.json"), "--copies",
+                           "--report", w.at("page.html")});
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == 0);
+  CHECK(has(r.said, "page.html"));
+  auto const page = text_of_file(w.at("page.html"));
+  read_markup(page);
+  for (std::string const said :
+       {"3 of 3 devices run a stage.", "2 copies: gpu1, gpu2", "n0", "A step of 8 microbatches",
+        "The step takes 21.5", "one more device like &#39;gpu0&#39;"})
+    CHECK_MESSAGE(has(page, said), said);
+  CHECK(run_tool({"place", w.at("peak.json"), "--devices", w.at("alike.json"), "--copies", "--report",
+                  w.at("page.html")})
+            .exit == 0);  // it may replace its own page
+}
+
+TEST_CASE("cleave place --report: times are in the unit that the page names") {
+  workplace const w;
+  std::ofstream(w.at("ms.json")) << R"({"format": "cleave graph 1", "meta": {"cost_unit": "ms"}, "nodes": [
+    {"name": "n0", "cost": 2}, {"name": "n1", "operands": ["n0"], "cost": 4}]})";
+  std::ofstream(w.at("one.json")) << R"({"format": "cleave devices 1", "devices": [{"name": "gpu"}]})";
+  for (bool const copies : {false, true}) {
+    std::vector<std::string> words{"place", w.at("ms.json"), "--devices",      w.at("one.json"), "-m",
+                                   "1",     "--report",      w.at("page.html")};
+    if (copies) words.push_back("--copies");
+    auto const r = run_tool(words);
+    CHECK(r.exit == 0);
+    CHECK(has(r.said, "6.00\u00a0ms between microbatches"));
+    auto const page = text_of_file(w.at("page.html"));
+    CHECK(has(page, "6.00\u00a0ms each"));
+    CHECK(has(page, "The step takes 6.00\u00a0ms"));
+  }
+}
+
 TEST_CASE("cleave place --copies: refusals name what does not go with it") {
   workplace const w;
   auto const refusal = [&](std::string const& devices, int code) {
@@ -164,13 +227,49 @@ TEST_CASE("cleave place --copies: refusals name what does not go with it") {
   CHECK(has(refusal(unlike + "]", 3), "devices of 29 kinds have too many forms of stages with copies"));
   for (auto const& [option, value, said] :
        {std::array<std::string, 3>{"--goal", "latency", "do not make one pass faster"},
-        {"--report", w.at("page.html"), "leave out --report or --copies"},
         {"--schedule", "GPipe", "leave out --schedule"}}) {
     auto const r =
         run_tool({"place", w.at("peak.json"), "--devices", w.at("alike.json"), "--copies", option, value});
     CHECK(r.exit == 2);
     CHECK_MESSAGE(has(r.to_stderr, said), r.to_stderr);
   }
+}
+
+TEST_CASE(
+    "cleave place: what a run leaves for the next is memory of the device that keeps it, and is not sent") {
+  workplace const w;
+  auto const placed =
+      [&](std::string const& mark, std::string const& memory) {
+        std::ofstream(w.at("caches.json"))
+            << R"({"format": "cleave graph 1", "nodes": [
+      {"name": "x", "op": "placeholder", "bytes": 4},
+      {"name": "past_0", "op": "placeholder", "bytes": 1000)" +
+                   std::string(mark.empty() ? "" : ", \"carried\": \"present_0\"") + R"(},
+      {"name": "past_1", "op": "placeholder", "bytes": 1000)" +
+                   std::string(mark.empty() ? "" : ", \"carried\": \"present_1\"") + R"(},
+      {"name": "present_0", "operands": ["past_0", "x"], "cost": 1, "bytes": 1000},
+      {"name": "y", "operands": ["x", "present_0"], "cost": 3, "bytes": 4},
+      {"name": "present_1", "operands": ["past_1", "y"], "cost": 1, "bytes": 1000},
+      {"name": "z", "operands": ["y", "present_1"], "cost": 3, "bytes": 4},
+      {"name": "out", "op": "output", "operands": ["z", "present_0", "present_1"]}]})";
+        std::ofstream(w.at("two.json"))
+            << R"({"format": "cleave devices 1", "devices": [{"name": "d", "count": 2, "memory": )" + memory +
+                   "}]}";
+        auto const r = run_tool({"place", w.at("caches.json"), "--devices", w.at("two.json"), "--json"});
+        CAPTURE(r.to_stderr);
+        return std::pair(r.exit, r.exit == 0 ? nlohmann::json::parse(r.said) : nlohmann::json());
+      };
+  auto const [code, told] = placed("carried", "1000");
+  REQUIRE(code == 0);
+  REQUIRE(told.at("stages").size() == 2);
+  for (auto const& stage : told.at("stages")) CHECK(stage.at("memory") == 1000);
+  CHECK(told.at("stages").at(0).at("last") == "y");
+  CHECK(told.at("stages").at(0).at("sends") == 4);
+  CHECK(placed("carried", "999").first == 1);
+  auto const [other, without] = placed("", "1000");
+  REQUIRE(other == 0);
+  CHECK(without.at("stages").at(0).at("memory") == 0);
+  CHECK(without.at("stages").at(0).at("sends") == 1004);  // the input of the second stage passes the first
 }
 
 TEST_CASE("cleave place: reads the output of nvidia-smi, from standard input too, and writes a page") {
