@@ -496,16 +496,41 @@ inline std::string constants_text(cleave::onnx::notes const& notes) {
          (notes.copies == 1 ? " copy" : " copies") + " where results are read";
 }
 
-/// Says how many values each stage keeps for its next run.
-inline std::string carried_text(model const& m, cut const& c) {
-  std::vector<std::size_t> counts(c.stages.size());
-  for (auto const& v : c.notes.carried) ++counts[index(v.stage)];
-  auto const& first = c.notes.carried.front();
-  auto const name = [&](auto v) { return cleave::quoted(m.graph.name_of(v)); };
+/// A value that a stage keeps for its next run: its output `present` becomes its input `past`.
+struct named_carried_value {
+  std::uint32_t stage;
+  std::string past, present;
+};
+
+/// Says how many values each of some stages keeps for its next run. There is at least one.
+inline std::string carried_text(std::vector<named_carried_value> const& carried, std::size_t stages) {
+  std::vector<std::size_t> counts(stages);
+  for (auto const& v : carried) ++counts[v.stage];
   std::string text;
   for (auto const n : counts) text += (text.empty() ? "" : ", ") + std::to_string(n);
-  return "values that each stage keeps for its next run: " + text + "; for instance " + name(first.present) +
-         " becomes " + name(first.past);
+  return "values that each stage keeps for its next run: " + text + "; for instance " +
+         cleave::quoted(carried.front().present) + " becomes " + cleave::quoted(carried.front().past);
+}
+
+/// Writes these values as the member `carried`.
+inline void add_carried(cleave::json::writer& json, std::vector<named_carried_value> const& carried) {
+  json.key("carried").open_array();
+  for (auto const& v : carried)
+    json.open_object()
+        .member("stage", v.stage)
+        .member("past", v.past)
+        .member("present", v.present)
+        .close_object();
+  json.close_array();
+}
+
+/// Returns the values that the stages of a model keep for their next run.
+inline std::vector<named_carried_value> carried_of(model const& m, cut const& c) {
+  std::vector<named_carried_value> made;
+  for (auto const& v : c.notes.carried)
+    made.push_back(
+        {index(v.stage), std::string(m.graph.name_of(v.past)), std::string(m.graph.name_of(v.present))});
+  return made;
 }
 
 /// Returns remarks on a cut, one per line.
@@ -539,7 +564,7 @@ inline std::vector<std::string> remarks_on(model const& m, cut const& c, std::ui
   if (auto const ties = ties_of(m, c); !ties.empty())
     lines.push_back("weights in several stages, to be kept equal in training: " +
                     first_of(ties, 3, tie_text));
-  if (!c.notes.carried.empty()) lines.push_back(carried_text(m, c));
+  if (!c.notes.carried.empty()) lines.push_back(carried_text(carried_of(m, c), c.stages.size()));
   if (!c.notes.passed.empty())
     lines.push_back("outputs that no stage makes, since the caller has them: " + names(c.notes.passed));
   if (!c.notes.copied.empty())

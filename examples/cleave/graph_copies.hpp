@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cleave/graph/argument.hpp>
+#include <cleave/graph/carried_label.hpp>
 #include <cleave/graph/module_graph.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +49,11 @@ copied_graph with_copies(cleave::module_graph const& g, Snapshot const& s, Plan 
   };
   // by node: where it is made, or its first copy; the others follow, since copies are made together
   std::vector<position> made(nodes);
+  for (position n = 0, next = 0; n < nodes; ++n) {
+    made[n] = next;
+    next += (std::max)(position{1}, static_cast<position>(stages_of(n).size()));
+  }
+  cleave::detail::labelled_nodes const labels(g);
   c.made.emplace();
   c.made->metadata = g.metadata;
   for (auto const& a : g.attributes()) c.made->add_attribute(a);
@@ -62,11 +68,14 @@ copied_graph with_copies(cleave::module_graph const& g, Snapshot const& s, Plan 
     for (auto& a : node.args) a = cleave::detail::map_nodes(std::move(a), in_stage);
     for (auto& k : node.kwargs) k.value = cleave::detail::map_nodes(std::move(k.value), in_stage);
     for (auto& m : node.after) m = in_stage(m);
+    if (node.kind == cleave::node_kind::placeholder)
+      for (auto& [key, value] : node.metadata)
+        if (auto const present = key == cleave::detail::carried_key ? labels.find(value) : std::nullopt)
+          value = {static_cast<std::int64_t>(made[*present])};
     c.original.push_back(n);
     return c.made->add(std::move(node));
   };
   for (position n = 0; n < nodes; ++n) {
-    made[n] = static_cast<position>(c.made->list().size());
     if (stages_of(n).empty()) add(n, p.stages.size());
     for (auto const i : stages_of(n)) {
       c.stage.push_back(i);

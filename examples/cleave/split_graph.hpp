@@ -6,6 +6,7 @@
 #include <cleave/formats/graph_files/module_dag.hpp>
 #include <cleave/formats/graph_json.hpp>
 #include <cleave/graph/costed_module_graph.hpp>
+#include <cleave/split/carried_values.hpp>
 #include <cleave/split/modules/split_hierarchy.hpp>
 #include <cleave/split/modules/split_module.hpp>
 #include <cstddef>
@@ -138,6 +139,7 @@ struct split_graph_result {
   std::vector<double> rank_loads{};     ///< if ranks are balanced
   std::string dominant{}, operation{};  ///< of the node that bounds the largest load
   cleave::report report{};              ///< about these parts, without its title and facts
+  std::vector<named_carried_value> carried{};
   std::vector<std::string> remarks{};
   std::optional<framework_plan> plan{};
   std::optional<placed_ranks> hosts{};
@@ -165,6 +167,7 @@ void write_map_of(cleave::costed_module_graph const& g, Snapshot const& s, cleav
 /// time. \throws cleave::error with the node or module that breaks the rule.
 inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_options const& options,
                                     map_options const& map, bool reports, bool keeps_pieces) {
+  using position = cleave::module_graph::position;
   auto const names_of = [](cleave::module_graph const& outer) {
     std::vector<std::string> names;
     for (auto const n : outer.nodes())
@@ -183,6 +186,10 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
       if (given)
         throw usage_error(std::string(name) +
                           " is for cuts between the nodes of a graph, not for cuts inside its modules");
+    if (g.carries())
+      throw usage_error(
+          "--by modules cuts inside the modules of this graph, where values that a run leaves for the next "
+          "(`carried`) are not kept in one stage; choose another --by");
     auto outer = cleave::split_hierarchy(g, options.rule.words).outer;
     auto names = names_of(outer);
     std::vector<piece_facts> pieces;
@@ -225,20 +232,32 @@ inline split_graph_result cut_graph(cleave::costed_module_graph const& g, cut_op
     if (!result.rank_loads.empty()) result.report.balance->bound = 0;  // the bound is for ranks
   }
   result.remarks = remarks_on(g, s, options, unit);
+  auto const carried = cleave::carried_values(s, plan);
+  std::vector<std::pair<position, position>> kept;
+  for (auto const& v : carried) kept.emplace_back(s.value[v.past], s.value[v.present]);
   auto const copies = with_copies(g, s, plan);
   s = {};  // the pieces need the memory
   plan = {};
   std::size_t next = 0;  // calls come in the order of nodes()
   auto const part_of = [&](cleave::module_node const&) { return copies.stage[next++]; };
   std::map<std::string, piece_facts> facts_of_piece;
+  std::map<std::string, std::string> path_of_label;
   auto const take = [&](cleave::module_piece const& piece, cleave::module_graph& graph) {
     facts_of_piece.emplace(piece.path, graph);
+    path_of_label.emplace(piece.label, piece.path);
     if (!keeps_pieces) graph = {};
   };
   result.outer = cleave::split_module(copies.made ? *copies.made : g, part_of, {}, take).outer;
   if (copies.made) result.outer = with_origins(result.outer, copies.original, true);
   result.names = names_of(result.outer);
   for (auto const& name : result.names) result.pieces.push_back(facts_of_piece.at(name));
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    auto const& path = path_of_label.at(std::to_string(index(carried[i].stage)));
+    auto const at = std::ranges::find(result.names, path) - result.names.begin();
+    result.carried.push_back(
+        {static_cast<std::uint32_t>(at), value_name(g, kept[i].first), value_name(g, kept[i].second)});
+  }
+  if (!result.carried.empty()) result.remarks.push_back(carried_text(result.carried, result.names.size()));
   if (!options.hosts.empty()) {
     bool const places = options.place && options.place->stages() == result.names.size();
     auto const rank_of = places ? options.place->rank_of : std::vector<cleave::rank_id>();
@@ -370,6 +389,7 @@ inline int split_graph(fs::path const& path, cut_options const& options, map_opt
     for (auto const load : cut.rank_loads) json.value(load);
     json.close_array();
   }
+  add_carried(json, cut.carried);
   if (cut.parts.parts > 0) {
     add_certificate(json, cut.proof);
     add_limits(json, cut.limits, cut.dominant, cut.operation);

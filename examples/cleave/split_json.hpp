@@ -133,14 +133,7 @@ inline void add_cut(cleave::json::writer& json, model const& m, cut const& c,
   json.member("copies", c.notes.copies).member("not_copied", c.notes.not_copied.size()).close_object();
   list("untyped", c.notes.untyped, [&](auto v) { return m.graph.name_of(v); });
   list("passed", c.notes.passed, [&](auto v) { return m.graph.name_of(v); });
-  json.key("carried").open_array();
-  for (auto const& v : c.notes.carried)
-    json.open_object()
-        .member("stage", index(v.stage))
-        .member("past", m.graph.name_of(v.past))
-        .member("present", m.graph.name_of(v.present))
-        .close_object();
-  json.close_array();
+  add_carried(json, carried_of(m, c));
   list("remarks", remarks_on(m, c, asked, weights), [](auto const& line) { return line; });
 }
 

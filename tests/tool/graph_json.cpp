@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cleave/formats/graph_json.hpp>
 #include <cleave/formats/stage_map_json.hpp>
+#include <cleave/graph/costed_module_graph.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -280,6 +281,67 @@ TEST_CASE(
   CHECK(refused(s.run({"split", "--by", "modules=net", "--report", file}), 2)
             .find("--report is for cuts between the nodes of a graph, not for cuts inside its modules") !=
         std::string::npos);
+}
+
+namespace {
+
+/// Two layers, each with a cache that a run leaves for the next, and a mask that both read.
+std::string const caches = R"({"format": "cleave graph 1", "nodes": [
+  {"name": "x", "op": "placeholder", "bytes": 4},
+  {"name": "past_0", "op": "placeholder", "bytes": 100, "carried": "present_0"},
+  {"name": "past_1", "op": "placeholder", "bytes": 100, "carried": "present_1"},
+  {"name": "mask", "cost": 1, "bytes": 64, "replicable": true},
+  {"name": "present_0", "operands": ["past_0", "x", "mask"], "cost": 1, "bytes": 100},
+  {"name": "y", "operands": ["x", "present_0"], "cost": 3, "bytes": 4},
+  {"name": "present_1", "operands": ["past_1", "y", "mask"], "cost": 1, "bytes": 100},
+  {"name": "z", "operands": ["y", "present_1"], "cost": 3, "bytes": 4},
+  {"name": "out", "op": "output", "operands": ["z", "present_0", "present_1"]}],
+  "attributes": {"net": {"kind": "module"}}})";
+
+}  // namespace
+
+TEST_CASE("cleave split GRAPH.json: lists the values that each stage keeps for its next run") {
+  scene const s(caches);
+  auto const out = s.folder / "out";
+  auto const said = s.said({"split", "-k", "2", "--out", out});
+  CHECK(said.at("carried") == json::parse(R"([{"stage": 0, "past": "past_0", "present": "present_0"},
+                                              {"stage": 1, "past": "past_1", "present": "present_1"}])"));
+  CHECK(s.run({"split", "-k", "2"})
+            .said.find("note: values that each stage keeps for its next run: 1, 1; for instance 'present_0' "
+                       "becomes 'past_0'") != std::string::npos);
+  // The stages name their own values, and the outer graph those that stages give.
+  for (auto const& name : {"stage_0.json", "stage_1.json", "outer.json"}) {
+    cleave::costed_module_graph const g(cleave::read_graph_json(text_of_file(out + "/" + name)));
+    std::size_t count = 0;
+    for (auto const v : g.inputs())
+      for (auto const present : g.carried(v)) {
+        CHECK(g[v].name.starts_with("past_"));
+        CHECK(g.bytes(present) == 100);
+        ++count;
+      }
+    CHECK(count == (std::string(name) == "outer.json" ? 2 : 1));
+  }
+  scene const none(layers(4, true));
+  CHECK(none.said({"split", "-k", "2"}).at("carried").empty());
+  CHECK(none.run({"split", "-k", "2"}).said.find("next run") == std::string::npos);
+}
+
+TEST_CASE("cleave split GRAPH.json: what reads a value of the run before is in the stage that makes it") {
+  auto text = caches;
+  text.replace(text.find("\"past_1\", \"y\""), 13,
+               "\"past_0\", \"y\"");  // the second layer reads the first cache
+  scene const s(text);
+  auto const said = s.said({"split", "-k", "2"});
+  for (auto const& v : said.at("carried")) CHECK(v.at("stage") == said.at("carried").at(0).at("stage"));
+  CHECK(said.at("carried").size() == 2);
+  CHECK(
+      refused(s.run({"split", "--by", "modules=net"}), 2)
+          .find("--by modules cuts inside the modules of this graph, where values that a run leaves for the "
+                "next (`carried`) are not kept in one stage; choose another --by") != std::string::npos);
+  text.replace(text.find("\"carried\": \"present_1\""), 22, "\"carried\": \"presents\"");
+  CHECK(
+      refused(scene(text).run({"split"}), 3).find(", $.nodes[2].carried: no node has the name 'presents'") !=
+      std::string::npos);
 }
 
 TEST_CASE("cleave inspect GRAPH.json: sums up the graph") {
