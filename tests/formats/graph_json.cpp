@@ -13,6 +13,7 @@
 
 #include "cleave/graph/costed_module_graph.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "cleave/split/modules/inline_pieces.hpp"
 #include "cleave/split/modules/split_module.hpp"
 #include "support/error_text.hpp"
 #include "support/random_module_graph.hpp"
@@ -186,6 +187,10 @@ TEST_CASE("split_module: pieces and the outer graph say which value each input b
       CHECK(present.target == "getitem");
       CHECK(present.metadata.back().value == module_argument{std::int64_t{100}});  // the bytes of a cache
     }
+  // Put together again, the graph has the labels that it had.
+  auto const whole = inline_pieces(r.outer, {r.pieces[0].path, r.pieces[1].path});
+  CHECK(carried(whole, "past_0") == "present_0");
+  CHECK(carried(whole, "past_1") == "present_1");
   // A cut that parts them leaves no label where the value is not.
   auto const apart = read_graph_json(with_nodes_text(R"(
     {"name": "past", "op": "placeholder", "bytes": 7, "carried": "b"},

@@ -2,12 +2,14 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "cleave/graph/argument.hpp"
+#include "cleave/graph/carried_label.hpp"
 #include "cleave/graph/module_graph.hpp"
 #include "cleave/graph/numbering.hpp"
 
@@ -30,6 +32,7 @@ class piece_inliner {
                           pieces.find(outer_[n].target) != none<std::uint32_t>;
       value[n] = inside ? write_piece(called->body.front(), outer_[n], value) : write_node(outer_, n, value);
     }
+    if (has_carried_label(whole_)) name_carried(value);
     for (auto const& a : outer_.attributes())
       if (pieces.find(a.path) == none<std::uint32_t> && !whole_.find_attribute(a.path))
         whole_.add_attribute(a);
@@ -38,6 +41,18 @@ class piece_inliner {
   }
 
  private:
+  /// Names the values that become inputs in the next run as the whole graph does.
+  void name_carried(std::vector<module_argument> const& value) {
+    auto const node_of = [&](position n) -> std::optional<position> {
+      auto const* ref = value[n].size() == 1 ? std::get_if<node_ref>(&value[n].front()) : nullptr;
+      return ref != nullptr ? std::optional(ref->node) : std::nullopt;
+    };
+    std::vector<position> original(whole_.list().size(), none<position>);
+    for (auto const v : outer_.inputs())
+      if (auto const here = node_of(v)) original[*here] = v;
+    whole_ = with_carried_labels(whole_, original, outer_, node_of);
+  }
+
   /// Writes the nodes of a called piece and returns the piece's result.
   module_argument write_piece(module_graph const& piece, module_node const& call,
                               std::vector<module_argument> const& outside) {
