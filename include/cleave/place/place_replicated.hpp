@@ -33,12 +33,13 @@ class replicator {
       : row_(row), options_(o), on_(on), cost_(cost), units_(static_cast<std::uint32_t>(row.units.units())) {}
 
   replicated_placement run() {
-    replication_table<Cost> const keeping_one(row_, options_, on_, cost_, flights::equal);
+    replication_table<Cost> const keeping_one(row_, options_, on_, cost_,
+                                              counted_activations::one_microbatch);
     auto const fewest = keeping_one.find(no_limit, false, 0);
     if (!fewest) throw_shortage(keeping_one);
     auto bound = offer_best(keeping_one, *fewest);
     if (!is_solved(bound)) {
-      replication_table<Cost> const keeping(row_, options_, on_, cost_, flights::told);
+      replication_table<Cost> const keeping(row_, options_, on_, cost_, counted_activations::in_flight);
       auto const any = keeping.find(no_limit, false, 0);
       if (any) {
         auto const least = offer_best(keeping, *any);

@@ -48,11 +48,11 @@ struct replication_devices {
 struct flight_levels {
   std::uint32_t count = 1, step = 1;
 
-  bool are_told() const { return count > 1; }
+  bool are_counted() const { return count > 1; }
 };
 
-/// Whether a table takes each copy to keep one microbatch, or tells apart how many are in flight.
-enum class flights : std::uint8_t { equal, told };
+/// What a table takes each copy to keep: one microbatch, or what those in flight make it keep.
+enum class counted_activations : std::uint8_t { one_microbatch, in_flight };
 
 /// Returns a · b, or the largest number if it is more.
 inline std::uint64_t product_or_most(std::uint64_t a, std::uint64_t b) {
@@ -69,7 +69,7 @@ template <class Cost>
 class replication_table {
  public:
   replication_table(placement_row const& row, replication_options const& o, replication_devices const& on,
-                    Cost const& cost, flights in_flight)
+                    Cost const& cost, counted_activations counted)
       : row_(row.units), options_(o), on_(on), cost_(cost), crossing_(row.units), strides_(classes()) {
     std::uint32_t most = 0;
     for (std::uint32_t c = 0; c < classes(); ++c) {
@@ -88,7 +88,7 @@ class replication_table {
       throw error("place: devices of " + std::to_string(classes()) +
                   " kinds have too many forms of stages with copies; make more devices and links alike, or "
                   "place without copies");
-    if (in_flight == flights::told) flights_ = told_flights();
+    if (counted == counted_activations::in_flight) flights_ = counted_flights();
     list_keeping();
     for (auto const& f : forms_)
       for (auto const& g : forms_) chains_.push_back(std::lcm(f.width, g.width));
@@ -99,7 +99,7 @@ class replication_table {
   }
 
   /// Returns whether the table counts what copies keep exactly, instead of as one microbatch or rounded up.
-  bool is_exact() const { return flights_.are_told() && flights_.step == 1; }
+  bool is_exact() const { return flights_.are_counted() && flights_.step == 1; }
 
   /// Returns the stages of a placement whose loads are all at most `limit`, or below it if `is_strict`. Each
   /// stage is counted as `stage_price` devices more than it has. If all devices are alike, no placement with
@@ -140,7 +140,7 @@ class replication_table {
       begin = end;
     }
     for (auto& s : made) set_kept(s, 1);
-    if (flights_.are_told()) settle(made);
+    if (flights_.are_counted()) settle(made);
     return made;
   }
 
@@ -191,7 +191,7 @@ class replication_table {
   static constexpr std::uint32_t no_level = none<std::uint32_t>;
 
   /// Returns levels one apart, or so far apart that the table stays small.
-  flight_levels told_flights() const {
+  flight_levels counted_flights() const {
     std::uint64_t copies = 0;
     for (auto const& f : forms_) copies = (std::max<std::uint64_t>)(copies, on_.count() / f.shards);
     // Whole rounds are less than twice the copies; and each stage may lose a part of a step.
@@ -209,7 +209,7 @@ class replication_table {
     auto const rounds = options_.kept == kept_microbatches::whole_rounds;
     for (auto const& f : forms_)
       for (std::uint32_t level = 0; level < flights_.count; ++level) {
-        if (!flights_.are_told()) {
+        if (!flights_.are_counted()) {
           kept_.push_back(1);
           left_.push_back(0);
           continue;
