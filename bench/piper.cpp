@@ -11,11 +11,10 @@
 #include <fstream>
 #include <limits>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -87,75 +86,93 @@ struct workload {
   }
 };
 
-/// What a stage of some layers takes on a number of shards and copies, keeping a number of microbatches. It
-/// chooses the layers that run again as Piper does: while memory is short, those that cost the least for each
-/// byte.
-cleave::slice_cost cost_of(workload const& w, std::vector<std::uint32_t> const& stage,
-                           cleave::stage_form const& f, double memory) {
+/// A layer in a stage of a number of shards: what it and its messages take if it keeps its activations, or
+/// runs again.
+struct placed_layer {
+  std::vector<std::array<double, 3>> ways;  ///< time, bytes for each microbatch that is kept, bytes held
+  std::size_t fast = 0;
+  double weights = 0;
+};
+
+/// Returns the layers of a stage, or nothing if they cannot run on so many shards.
+std::vector<placed_layer> layers_of(workload const& w, std::vector<std::uint32_t> const& stage,
+                                    std::uint32_t shards) {
   std::vector<char> is_inside(w.layers.size());
   for (auto const i : stage) is_inside[i] = 1;
+  std::vector<placed_layer> made;
+  for (auto const i : stage) {
+    auto const& l = w.layers[i];
+    auto const found = l.ways.find(shards);
+    if (found == l.ways.end()) return {};
+    auto& placed = made.emplace_back();
+    for (std::size_t v = 0; v < found->second.size(); ++v) {
+      auto const& way = found->second[v];
+      double sent = 0;
+      for (auto const& [other, b] : l.far.at(shards)[v])
+        if (!is_inside[w.position.at(other)]) sent += b;
+      placed.ways.push_back({way.time + sent / bandwidth, way.saved, way.held});
+      if (placed.ways[v][0] < placed.ways[placed.fast][0]) placed.fast = v;
+    }
+    placed.weights = found->second[placed.fast].weights;
+  }
+  return made;
+}
+
+/// Returns what a stage takes. It chooses the layers that run again as Piper does: while memory is short,
+/// those that cost the least for each byte.
+cleave::slice_cost cost_of(std::vector<placed_layer> const& stage, cleave::stage_form const& f,
+                           double memory) {
+  if (stage.empty()) return {.time = {never, 0, 0, 0, 0}, .memory = ~std::uint64_t{0}};
+  double time = 0, bytes = 0, weights = 0;
+  for (auto const& l : stage) {
+    auto const& way = l.ways[l.fast];
+    time += way[0];
+    bytes += way[1] * f.kept + way[2];
+    weights += l.weights;
+  }
   struct change {
     double price, time, bytes;
   };
   std::vector<change> changes;
-  double time = 0, bytes = 0, sums = 0;
-  for (auto const i : stage) {
-    auto const& l = w.layers[i];
-    auto const found = l.ways.find(f.shards);
-    if (found == l.ways.end()) return {.time = {never, 0, 0, 0, 0}, .memory = ~std::uint64_t{0}};
-    std::vector<std::array<double, 2>> all;  // of each way: its time and bytes
-    for (std::size_t v = 0; v < found->second.size(); ++v) {
-      auto const& way = found->second[v];
-      double sent = 0;
-      for (auto const& [other, b] : l.far.at(f.shards)[v])
-        if (!is_inside[w.position.at(other)]) sent += b;
-      all.push_back({way.time + sent / bandwidth, way.saved * f.kept + way.held});
+  for (auto const& l : stage)
+    for (auto const& other : l.ways) {
+      if (bytes <= memory) break;
+      auto const& way = l.ways[l.fast];
+      auto const less = (way[1] - other[1]) * f.kept + way[2] - other[2], more = other[0] - way[0];
+      if (less > 1e-9) changes.push_back({more / less, more, less});
     }
-    auto const fast = std::ranges::min_element(all);
-    time += (*fast)[0];
-    bytes += (*fast)[1];
-    sums += 4 * (f.width - 1.0) * found->second[static_cast<std::size_t>(fast - all.begin())].weights /
-            f.width / bandwidth;
-    for (auto const& other : all)
-      if (other[1] < (*fast)[1] - 1e-9)
-        changes.push_back({(other[0] - (*fast)[0]) / ((*fast)[1] - other[1]), other[0] - (*fast)[0],
-                           (*fast)[1] - other[1]});
-  }
   std::ranges::sort(changes, {}, &change::price);
   for (auto const& c : changes) {
     if (bytes <= memory) break;
     time += c.time;
     bytes -= c.bytes;
   }
-  cleave::slice_cost made{.sum_time = sums};
+  cleave::slice_cost made{.sum_time = 4 * (f.width - 1.0) * weights / f.width / bandwidth};
   made.time = {time / 3, 2 * time / 3, 0, 0, 0};
   made.memory = static_cast<std::uint64_t>(bytes);
   return made;
 }
 
-/// The costs of all slices, each computed once.
+/// The costs of slices. The layers of each are looked up once.
 class slices {
  public:
-  slices(workload const& w, double memory) : w_(w), memory_(memory) {}
+  slices(workload const& w, double memory)
+      : w_(w), memory_(memory), known_(w.layers.size() * w.layers.size() * 16) {}
 
   cleave::slice_cost operator()(std::uint32_t begin, std::uint32_t end, cleave::stage_form const& f) const {
-    auto const key = ((std::uint64_t{begin} * 256 + end) * 16 + f.shards) * 2048 + f.width;
-    auto& kept = (*known_)[key];
-    if (kept.size() <= f.kept) kept.resize(f.kept + 1, {.time = {}, .sum_time = -1});
-    auto& c = kept[f.kept];
-    if (c.sum_time < 0) {
-      std::vector<std::uint32_t> stage(end - begin);
-      std::iota(stage.begin(), stage.end(), begin);
-      c = cost_of(w_, stage, f, memory_);
+    auto& stage = known_[(begin * w_.layers.size() + end - 1) * 16 + f.shards];
+    if (!stage) {
+      std::vector<std::uint32_t> layers(end - begin);
+      std::iota(layers.begin(), layers.end(), begin);
+      stage = layers_of(w_, layers, f.shards);
     }
-    return c;
+    return cost_of(*stage, f, memory_);
   }
 
  private:
   workload const& w_;
   double memory_;
-  std::shared_ptr<std::unordered_map<std::uint64_t, std::vector<cleave::slice_cost>>> known_ =
-      std::make_shared<std::unordered_map<std::uint64_t, std::vector<cleave::slice_cost>>>();
+  mutable std::vector<std::optional<std::vector<placed_layer>>> known_;  // by beginning, end and shards
 };
 
 /// Returns a plan of Piper as a placement that keeps microbatches by a rule. Its memory is 0 if it does not
@@ -174,7 +191,7 @@ cleave::replicated_placement placement_of(json const& plan, workload const& w, d
     for (int const id : plan["stages"][s]["nodes"]) layers.push_back(w.position.at(id));
     auto& stage = p.stages[s];
     stage.kept = kept[s];
-    auto const c = cost_of(w, layers, {stage.width, stage.shards, kept[s]}, memory);
+    auto const c = cost_of(layers_of(w, layers, stage.shards), {stage.width, stage.shards, kept[s]}, memory);
     stage.time = c.time;
     stage.sum_time = c.sum_time;
     stage.memory = c.memory;

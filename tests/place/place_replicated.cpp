@@ -437,7 +437,7 @@ TEST_CASE("place_replicated: a stage decides by what it keeps which of its layer
 TEST_CASE("place_replicated: the fewest microbatches take less memory, and may take a longer step") {
   placement_row row;
   for (double const sum : {0, 3, 6, 7}) row.units.cost.push_back({sum, 2 * sum, 0, 0, 0});
-  for (std::uint64_t const saved : {0, 1, 2, 3}) row.units.bytes.push_back({saved, 0, 0});
+  for (std::uint64_t const saved : {0u, 1u, 2u, 3u}) row.units.bytes.push_back({saved, 0, 0});
   replication_options o{.devices = 7, .microbatches = 24};
   auto const rounds = place_replicated(row, o);
   REQUIRE(rounds.stages.size() == 3);

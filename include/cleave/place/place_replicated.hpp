@@ -29,17 +29,23 @@ template <class Cost>
 class replicator {
  public:
   replicator(placement_row const& row, replication_options const& o, replication_devices const& on,
-             Cost const& cost)
-      : row_(row), options_(o), on_(on), cost_(cost), units_(static_cast<std::uint32_t>(row.units.units())) {}
+             Cost const& cost, slice_growth growth)
+      : row_(row),
+        options_(o),
+        on_(on),
+        cost_(cost),
+        growth_(growth),
+        units_(static_cast<std::uint32_t>(row.units.units())) {}
 
   replicated_placement run() {
-    replication_table<Cost> const keeping_one(row_, options_, on_, cost_,
+    replication_table<Cost> const keeping_one(row_, options_, on_, cost_, growth_,
                                               counted_activations::one_microbatch);
     auto const fewest = keeping_one.find(no_limit, false, 0);
     if (!fewest) throw_shortage(keeping_one);
     auto bound = offer_best(keeping_one, *fewest);
     if (!is_solved(bound)) {
-      replication_table<Cost> const keeping(row_, options_, on_, cost_, counted_activations::in_flight);
+      replication_table<Cost> const keeping(row_, options_, on_, cost_, growth_,
+                                            counted_activations::in_flight);
       auto const any = keeping.find(no_limit, false, 0);
       if (any) {
         auto const least = offer_best(keeping, *any);
@@ -78,17 +84,20 @@ class replicator {
   static stages least_period(replication_table<Cost> const& table, stages best) {
     double low = 0, high = table.period(best);
     auto const take = [&](stages&& found) {
+      auto const period = table.period(found);
+      if (!(period < high)) return false;  // a cost function that takes less for what keeps more
       best = std::move(found);
-      high = table.period(best);
+      high = period;
+      return true;
     };
     while (high - low > 1e-9 * high) {
       auto const middle = (low + high) / 2;
-      if (auto found = table.find(middle, false, 0))
-        take(std::move(*found));
-      else
-        low = middle;
+      if (auto found = table.find(middle, false, 0); !found || !take(std::move(*found))) low = middle;
     }
-    while (auto found = table.find(high, true, 0)) take(std::move(*found));
+    for (bool is_better = true; is_better;) {
+      auto found = table.find(high, true, 0);
+      is_better = found && take(std::move(*found));
+    }
     return best;
   }
 
@@ -126,6 +135,7 @@ class replicator {
   replication_options const& options_;
   replication_devices const& on_;
   Cost const& cost_;
+  slice_growth growth_;
   std::uint32_t units_;
   bool do_all_fit_ = false;
   std::optional<replicated_placement> best_;
@@ -211,8 +221,8 @@ class slices_of_row {
 /// Places a row by what `cost(begin, end, form, class)` says that a slice takes.
 template <class Cost>
 replicated_placement replicate(placement_row const& row, replication_options const& o,
-                               replication_devices const& on, Cost const& cost) {
-  return replicator<Cost>(row, o, on, cost).run();
+                               replication_devices const& on, Cost const& cost, slice_growth growth) {
+  return replicator<Cost>(row, o, on, cost, growth).run();
 }
 
 /// Places a row whose passes are each computed by one device.
@@ -228,7 +238,7 @@ inline replicated_placement replicate_alone(placement_row const& row, replicatio
                       .weight_gradient = 0,
                       .recompute = 0};
   };
-  return replicate(row, o, on, slices_of_row(row, o, on, time));
+  return replicate(row, o, on, slices_of_row(row, o, on, time), slice_growth::monotone);
 }
 
 }  // namespace cleave::detail
@@ -250,13 +260,14 @@ replicated_placement place_replicated(placement_row const& row, replication_opti
   auto const time = [&](std::uint32_t begin, std::uint32_t end, stage_form const& f, std::uint32_t) {
     return cost(begin, end, f.shards);
   };
-  return detail::replicate(row, o, on, detail::slices_of_row(row, o, on, time));
+  return detail::replicate(row, o, on, detail::slices_of_row(row, o, on, time), detail::slice_growth::any);
 }
 
 /// Does the same where `cost(begin, end, form)` returns all that a slice takes in a form of its stage
 /// (`slice_cost`), instead of the row: the time of its sums and its memory too. So a stage can decide by what
-/// it keeps which of its layers run their forward passes again. A larger slice, and one that keeps more, must
-/// not take less time or memory. Of the row it uses the number of units and the messages between them.
+/// it keeps which of its layers run their forward passes again. A slice that keeps more must not take less
+/// time or memory; nor must a larger slice, if slices times forms are more than 20 million. Of the row it
+/// uses the number of units and the messages between them.
 template <class Cost>
   requires std::is_invocable_r_v<slice_cost, Cost const&, std::uint32_t, std::uint32_t, stage_form const&>
 replicated_placement place_replicated(placement_row const& row, replication_options const& o,
@@ -264,7 +275,7 @@ replicated_placement place_replicated(placement_row const& row, replication_opti
   auto const of_any = [&](std::uint32_t begin, std::uint32_t end, stage_form const& f, std::uint32_t) {
     return cost(begin, end, f);
   };
-  return detail::replicate(row, o, detail::alike_devices(row, o), of_any);
+  return detail::replicate(row, o, detail::alike_devices(row, o), of_any, detail::slice_growth::any);
 }
 
 /// Cuts a row for passes that one device computes.
@@ -290,7 +301,7 @@ replicated_placement place_replicated(placement_row const& row, device_network c
   auto const of_class = [&](std::uint32_t begin, std::uint32_t end, stage_form const& f, std::uint32_t of) {
     return cost(begin, end, f, net.devices[on.members[of].front()]);
   };
-  return detail::replicate(row, o, on, of_class);
+  return detail::replicate(row, o, on, of_class, detail::slice_growth::any);
 }
 
 }  // namespace cleave

@@ -54,6 +54,9 @@ struct flight_levels {
 /// What a table takes each copy to keep: one microbatch, or what those in flight make it keep.
 enum class counted_activations : std::uint8_t { one_microbatch, in_flight };
 
+/// Whether a slice that contains another always takes at least as much of time and memory.
+enum class slice_growth : std::uint8_t { monotone, any };
+
 /// Returns a · b, or the largest number if it is more.
 inline std::uint64_t product_or_most(std::uint64_t a, std::uint64_t b) {
   return b > 0 && a > ~std::uint64_t{0} / b ? ~std::uint64_t{0} : a * b;
@@ -69,7 +72,7 @@ template <class Cost>
 class replication_table {
  public:
   replication_table(placement_row const& row, replication_options const& o, replication_devices const& on,
-                    Cost const& cost, counted_activations counted)
+                    Cost const& cost, slice_growth growth, counted_activations counted)
       : row_(row.units), options_(o), on_(on), cost_(cost), crossing_(row.units), strides_(classes()) {
     std::uint32_t most = 0;
     for (std::uint32_t c = 0; c < classes(); ++c) {
@@ -90,6 +93,7 @@ class replication_table {
                   "place without copies");
     if (counted == counted_activations::in_flight) flights_ = counted_flights();
     list_keeping();
+    if (growth == slice_growth::any) list_loads();
     for (auto const& f : forms_)
       for (auto const& g : forms_) chains_.push_back(std::lcm(f.width, g.width));
     for (std::size_t place = 0; place <= row_.units(); ++place)
@@ -187,8 +191,26 @@ class replication_table {
     std::vector<std::uint32_t> end, next;  // where the stage ends; the form of the one behind it
   };
   static constexpr double never = std::numeric_limits<double>::infinity();
-  static constexpr std::uint64_t most_steps = 20'000'000, most_entries = 5'000'000;
-  static constexpr std::uint32_t no_level = none<std::uint32_t>;
+  static constexpr std::uint64_t most_steps = 20'000'000, most_entries = 5'000'000, most_loads = 20'000'000;
+  static constexpr std::uint32_t no_level = none<std::uint32_t>, no_end = none<std::uint32_t>;
+
+  /// The ends of slices that fit from a place on, of which those are left out that cost no less than one that
+  /// is nearer. Right for slices that fit only if all slices in them do.
+  class window {
+   public:
+    /// Adds the end behind a place, drops those that do not fit with it, and returns the best one left.
+    template <class Key>
+    std::uint32_t best_end(std::size_t begin, std::vector<std::uint32_t> const& earliest, Key key) {
+      while (ends_.size() > front_ && key(ends_.back()) >= key(begin + 1)) ends_.pop_back();
+      ends_.push_back(static_cast<std::uint32_t>(begin + 1));
+      while (front_ < ends_.size() && earliest[ends_[front_]] > begin) ++front_;
+      return front_ == ends_.size() ? no_end : ends_[front_];
+    }
+
+   private:
+    std::vector<std::uint32_t> ends_;
+    std::size_t front_ = 0;
+  };
 
   /// Returns levels one apart, or so far apart that the table stays small.
   flight_levels counted_flights() const {
@@ -219,10 +241,31 @@ class replication_table {
         auto const left = rounds ? flying / f.width * f.width : flying;
         left_.push_back(left < f.width ? no_level : (left - f.width) / flights_.step);
       }
+    keeping_of_.resize(kept_.size());
     for (std::size_t i = 0; i < kept_.size(); ++i) {  // of a form, what is kept does not fall
       auto const f = i / flights_.count;
       if (i % flights_.count == 0 || kept_[i] != kept_[i - 1]) keeping_.push_back({forms_[f], kept_[i]});
-      keeping_of_.push_back(static_cast<std::uint32_t>(keeping_.size() - 1));
+      keeping_of_[i % flights_.count * forms_.size() + f] = static_cast<std::uint32_t>(keeping_.size() - 1);
+    }
+  }
+
+  /// Lists the loads of all slices by what decides whether they fit, beginning and end, unless they are too
+  /// many; infinite where memory is short.
+  void list_loads() {
+    auto const n = static_cast<std::uint32_t>(row_.units());
+    if (product_or_most(keeping_.size(), std::uint64_t{n} * n) > most_loads) return;
+    loads_.assign(keeping_.size() * n * n, never);
+    for (std::size_t k = 0; k < keeping_.size(); ++k) {
+      auto const& f = keeping_[k].of;
+      bool const keeps_more =
+          k > 0 && keeping_[k].kept > keeping_[k - 1].kept;  // than the one before, of the same form
+      for (std::uint32_t begin = 0; begin < n; ++begin)
+        for (auto end = begin + 1; end <= n; ++end) {
+          auto const at = (k * n + begin) * n + end - 1;
+          if (keeps_more && !(loads_[at - std::size_t{n} * n] < never)) continue;
+          auto const c = cost(begin, end, f, keeping_[k].kept);
+          if (c.memory <= of(f.of).memory) loads_[at] = load(c, f);
+        }
     }
   }
 
@@ -231,31 +274,58 @@ class replication_table {
     auto const n = row_.units(), forms = forms_.size(), width = states() * forms, size = (n + 1) * width;
     entries all{std::vector<double>(size, never), std::vector<double>(size, never),
                 std::vector<std::uint32_t>(size), std::vector<std::uint32_t>(size)};
-    std::vector<std::vector<std::uint32_t>> earliest;
-    for (auto const& k : keeping_) earliest.push_back(earliest_begins(k.of, k.kept, fits));
     for (std::size_t i = n * width; i < size; ++i) all.behind[i] = 0;
-    // All go on in step, since each place needs what is behind it in every form and state.
-    std::vector<std::vector<std::uint32_t>> window(width);
-    std::vector<std::size_t> front(width);
     std::vector<char> is_joined(forms * forms);  // at a place: of the form behind it, and the one before
+    std::vector<window> windows(loads_.empty() ? width : 0);
+    std::vector<std::vector<std::uint32_t>> earliest;
+    for (auto const& k : keeping_)
+      if (loads_.empty()) earliest.push_back(earliest_begins(k.of, k.kept, fits));
+    // All go on in step, since each place needs what is behind it in every form and state.
     for (auto begin = n; begin-- > 0;) {
       auto* const first = &all.first[begin * width];
+      auto* const ends = &all.end[begin * width];
+      if (loads_.empty())
+        for (std::size_t i = 0; i < width; ++i) {
+          auto const key = [&](std::size_t place) { return all.behind[place * width + i]; };
+          auto const end = windows[i].best_end(begin, earliest[keeping_at(i)], key);
+          if (end == no_end) continue;
+          ends[i] = end;
+          first[i] = key(end);
+        }
+      else
+        for (auto end = n; end > begin; --end)
+          offer_end(first, ends, &all.behind[end * width], begin, end, fits);
       for (std::size_t i = 0; i < width; ++i) {
-        auto& w = window[i];
-        auto const f = i % forms, level = i / forms % flights_.count;
-        auto const& begins = earliest[keeping_of_[f * flights_.count + level]];
-        auto const key = [&](std::size_t place) { return all.behind[place * width + i]; };
-        while (w.size() > front[i] && key(w.back()) >= key(begin + 1)) w.pop_back();
-        w.push_back(static_cast<std::uint32_t>(begin + 1));
-        while (front[i] < w.size() && begins[w[front[i]]] > begin) ++front[i];
-        if (front[i] == w.size()) continue;
-        all.end[begin * width + i] = w[front[i]];
-        bool const is_priced = is_counted(forms_[f]) || stage_price > 0;
-        first[i] = key(w[front[i]]) + stage_price + (is_priced ? forms_[f].devices() : 0);
+        auto const& f = forms_[i % forms];
+        first[i] += stage_price + (is_counted(f) || stage_price > 0 ? f.devices() : 0);
       }
       if (begin > 0) join(all, begin, fits, is_joined);
     }
     return all;
+  }
+
+  /// Takes an end for the stages that begin at a place, wherever the slice fits and what is behind it is
+  /// less.
+  template <class Fits>
+  void offer_end(double* first, std::uint32_t* ends, double const* behind, std::size_t begin, std::size_t end,
+                 Fits fits) const {
+    auto const n = row_.units();
+    std::vector<char> is_allowed(keeping_.size());
+    bool is_any = false;
+    for (std::size_t k = 0; k < keeping_.size(); ++k) {
+      auto const all = loads_[(k * n + begin) * n + end - 1];
+      is_allowed[k] = all < never && fits(all) ? 1 : 0;
+      is_any = is_any || is_allowed[k] != 0;
+    }
+    if (!is_any) return;
+    for (std::size_t i = 0; i < states() * forms_.size();)
+      for (auto const k : keeping_of_) {
+        if (behind[i] < first[i] && is_allowed[k] != 0) {
+          first[i] = behind[i];
+          ends[i] = static_cast<std::uint32_t>(end);
+        }
+        ++i;
+      }
   }
 
   /// Fills `behind` and `next` at a place from the stages that begin there.
@@ -291,6 +361,8 @@ class replication_table {
   std::size_t at(std::size_t place, std::size_t state, std::size_t f) const {
     return (place * states() + state) * forms_.size() + f;
   }
+  /// Returns what decides whether the slices of an entry of a place fit.
+  std::size_t keeping_at(std::size_t i) const { return keeping_of_[i % keeping_of_.size()]; }
   std::size_t uses() const { return static_cast<std::size_t>(uses_); }
   std::size_t states() const { return uses() * flights_.count; }
 
@@ -356,8 +428,9 @@ class replication_table {
   std::vector<form> forms_;
   std::vector<std::uint32_t> kept_, left_;  // by form and level
   std::vector<keeping_form> keeping_;
-  std::vector<std::uint32_t> keeping_of_;  // by form and level
-  std::vector<std::uint32_t> chains_;      // of each pair of forms
+  std::vector<std::uint32_t> keeping_of_;  // by level and form
+  std::vector<double> loads_;          // by `keeping_`, beginning and end; empty where slices are monotone
+  std::vector<std::uint32_t> chains_;  // of each pair of forms
   std::vector<double> occupied_;  // by place and the classes of two stages: the time for a microbatch there
   std::vector<std::uint64_t> strides_;  // of each class in a state; 0 for the one that entries count
   std::uint64_t uses_ = 1;
