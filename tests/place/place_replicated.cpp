@@ -359,6 +359,43 @@ TEST_CASE("place_replicated: devices may share passes, for a price that the call
   CHECK(p.unused == 0);
 }
 
+TEST_CASE("place_replicated: a table that is too large counts roughly, and what it finds fits the memory") {
+  rng random(12);
+  std::size_t exact = 0, rough = 0;
+  for (std::size_t i = 0; i < cases(60, 600); ++i) {
+    auto const row = random_row(random, 6, true);
+    replication_options o{.devices = 6, .microbatches = 60};
+    o.device.memory = 50 + random.below(250);
+    if (random.below(2) == 0) o.kept = kept_microbatches::fewest;
+    CAPTURE(i);
+    auto const on = detail::alike_devices(row, o);
+    auto const time = [&](std::uint32_t begin, std::uint32_t end, stage_form const&, std::uint32_t) {
+      auto const &a = row.units.cost[begin], &b = row.units.cost[end];
+      return stage_cost{b.forward - a.forward, b.backward - a.backward, 0, 0, 0};
+    };
+    detail::slices_of_row const cost(row, o, on, time);
+    auto const find = [&](std::uint64_t most_entries) {
+      detail::replication_table const table(row, o, on, cost, detail::slice_growth::monotone,
+                                            detail::counted_activations::in_flight, most_entries);
+      CHECK(table.is_exact() == (most_entries > 1'000));
+      return table.find(1e300, false, 0);
+    };
+    auto const one = find(1'000'000), other = find(100);
+    exact += one.has_value();
+    rough += other.has_value();
+    if (!other) continue;
+    CHECK(one);
+    std::uint32_t devices = 0;
+    for (auto const& s : *other) {
+      devices += s.width;
+      CHECK(s.memory <= o.device.memory);
+    }
+    CHECK(devices <= o.devices);
+  }
+  CHECK(rough > 5);
+  CHECK(rough < exact);
+}
+
 TEST_CASE("place_replicated: a stage decides by what it keeps which of its layers run again") {
   // A layer takes 3, keeps 10 bytes for each microbatch, or takes 4 and keeps 1.
   constexpr std::uint32_t layers = 6;

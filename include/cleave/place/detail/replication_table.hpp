@@ -72,7 +72,8 @@ template <class Cost>
 class replication_table {
  public:
   replication_table(placement_row const& row, replication_options const& o, replication_devices const& on,
-                    Cost const& cost, slice_growth growth, counted_activations counted)
+                    Cost const& cost, slice_growth growth, counted_activations counted,
+                    std::uint64_t most_entries = 12'000'000)
       : row_(row.units), options_(o), on_(on), cost_(cost), crossing_(row.units), strides_(classes()) {
     std::uint32_t most = 0;
     for (std::uint32_t c = 0; c < classes(); ++c) {
@@ -91,7 +92,7 @@ class replication_table {
       throw error("place: devices of " + std::to_string(classes()) +
                   " kinds have too many forms of stages with copies; make more devices and links alike, or "
                   "place without copies");
-    if (counted == counted_activations::in_flight) flights_ = counted_flights();
+    if (counted == counted_activations::in_flight) choose_levels(most_entries);
     list_keeping();
     if (growth == slice_growth::any) list_loads();
     for (auto const& f : forms_)
@@ -102,8 +103,8 @@ class replication_table {
           occupied_.push_back(crossing_.occupied(on_.classes.link(a, b), on_.classes.link(b, a), place));
   }
 
-  /// Returns whether the table counts what copies keep exactly, instead of as one microbatch or rounded up.
-  bool is_exact() const { return flights_.are_counted() && flights_.step == 1; }
+  /// Returns whether the table has all forms and counts exactly what copies keep.
+  bool is_exact() const { return flights_.are_counted() && flights_.step == 1 && !is_thinned_; }
 
   /// Returns the stages of a placement whose loads are all at most `limit`, or below it if `is_strict`. Each
   /// stage is counted as `stage_price` devices more than it has. If all devices are alike, no placement with
@@ -191,7 +192,7 @@ class replication_table {
     std::vector<std::uint32_t> end, next;  // where the stage ends; the form of the one behind it
   };
   static constexpr double never = std::numeric_limits<double>::infinity();
-  static constexpr std::uint64_t most_steps = 20'000'000, most_entries = 5'000'000, most_loads = 20'000'000;
+  static constexpr std::uint64_t most_steps = 20'000'000, most_loads = 20'000'000;
   static constexpr std::uint32_t no_level = none<std::uint32_t>, no_end = none<std::uint32_t>;
 
   /// The ends of slices that fit from a place on, of which those are left out that cost no less than one that
@@ -212,17 +213,29 @@ class replication_table {
     std::size_t front_ = 0;
   };
 
-  /// Returns levels one apart, or so far apart that the table stays small.
-  flight_levels counted_flights() const {
+  /// Chooses levels one apart. If the table would be too large, it first leaves out widths that are close to
+  /// a smaller one, and then chooses levels farther apart.
+  void choose_levels(std::uint64_t most_entries) {
     std::uint64_t copies = 0;
     for (auto const& f : forms_) copies = (std::max<std::uint64_t>)(copies, on_.count() / f.shards);
-    // Whole rounds are less than twice the copies; and each stage may lose a part of a step.
-    auto const stages = (std::min<std::uint64_t>)(copies, row_.units());
-    auto const others = product_or_most(uses_, forms_.size() * (row_.units() + 1));
     std::uint64_t step = 1;
-    auto const count = [&] { return 2 * copies / step + 2 + (step > 1 ? stages : 0); };
-    while (step <= copies && product_or_most(count(), others) > most_entries) step *= 2;
-    return {static_cast<std::uint32_t>(count()), static_cast<std::uint32_t>(step)};
+    auto const count = [&] { return 2 * copies / step + 2; };  // whole rounds are less than twice the copies
+    auto const is_too_large = [&] {
+      auto const others = product_or_most(uses_, forms_.size() * (row_.units() + 1));
+      return product_or_most(count(), others) > most_entries;
+    };
+    for (auto const ratio : {1.1, 1.2, 1.4, 2.0})
+      if (is_too_large()) leave_out_widths(ratio);
+    while (step <= copies && is_too_large()) step *= 2;
+    flights_ = {static_cast<std::uint32_t>(count()), static_cast<std::uint32_t>(step)};
+  }
+  /// Leaves out widths that are less than `ratio` times the next smaller one of the same shards and class.
+  void leave_out_widths(double ratio) {
+    std::vector<form> kept;
+    for (auto const& f : forms_)
+      if (kept.empty() || f.width == 1 || f.width >= ratio * kept.back().width) kept.push_back(f);
+    is_thinned_ = is_thinned_ || kept.size() < forms_.size();
+    forms_ = std::move(kept);
   }
 
   /// Lists, for each form and each level of the stages behind it, the microbatches that it keeps; and for
@@ -425,6 +438,7 @@ class replication_table {
   Cost const& cost_;
   crossing_costs crossing_;
   flight_levels flights_;
+  bool is_thinned_ = false;
   std::vector<form> forms_;
   std::vector<std::uint32_t> kept_, left_;  // by form and level
   std::vector<keeping_form> keeping_;
