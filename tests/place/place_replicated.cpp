@@ -403,7 +403,7 @@ TEST_CASE("place_replicated: a stage decides by what it keeps which of its layer
   row.units.cost.assign(layers + 1, {0, 0, 0, 0, 0});
   rng random(11);
   std::size_t again = 0, wide = 0;
-  for (std::size_t i = 0; i < cases(60, 600); ++i) {
+  for (std::size_t i = 0; i < cases(30, 600); ++i) {
     replication_options o{.microbatches = 12};
     o.devices = static_cast<std::uint32_t>(2 + random.below(4));
     o.device.memory = 20 + random.below(100);
