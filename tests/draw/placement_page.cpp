@@ -7,25 +7,13 @@
 
 #include "cleave/place/place.hpp"
 #include "support/markup.hpp"
+#include "support/placement_rows.hpp"
 
 using namespace cleave;
 
 namespace {
 
 bool has(std::string const& text, std::string const& part) { return text.find(part) != text.npos; }
-
-placement_row row_of(std::size_t units, std::uint64_t crossing) {
-  placement_row made;
-  made.units.cost.push_back({.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0});
-  for (std::size_t i = 0; i < units; ++i) {
-    auto next = made.units.cost.back();
-    next.forward += 1;
-    next.backward += 2;
-    made.units.cost.push_back(next);
-  }
-  made.units.crossing.assign(units + 1, {crossing, crossing});
-  return made;
-}
 
 }  // namespace
 
@@ -34,7 +22,7 @@ TEST_CASE("placement_page: is well-formed and shows devices, links, the step and
   for (int d = 0; d < 6; ++d)
     net.devices.push_back({.name = "gpu<" + std::to_string(d) + ">", .memory = 1 << 20});
   net.links = {{.latency = 0, .bandwidth = 2}};
-  auto const p = place(row_of(30, 8), net, {.microbatches = 4});
+  auto const p = place(testing::equal_units(30, 8), net, {.microbatches = 4});
   auto const page = placement_page(net, p,
                                    {.title = "a & b",
                                     .time_unit = "s",
@@ -50,22 +38,24 @@ TEST_CASE("placement_page: is well-formed and shows devices, links, the step and
 TEST_CASE("placement_page: says which link or uplink limits, and lists unused devices") {
   device_network net{.devices = {{.name = "a"}, {.name = "b"}, {.name = "c", .speed = 1e-3}}};
   net.links = {{.latency = 0, .bandwidth = 1}};
-  auto const by_link = placement_page(net, place(row_of(30, 50), net));
+  auto const by_link = placement_page(net, place(testing::equal_units(30, 50), net));
   testing::read_markup(by_link);
   CHECK(has(by_link, "limits the throughput."));
   CHECK(has(by_link, "link-limit\""));
   CHECK(has(by_link, "not used"));
   net.links = {};
   net.uplinks = {{"host", {0}, 1}};
-  CHECK(has(placement_page(net, place(row_of(30, 50), net)), "The uplink of host limits the throughput."));
-  auto const nothing_known = placement_page({.devices = {{}}}, place(row_of(1, 0), {.devices = {{}}}));
+  CHECK(has(placement_page(net, place(testing::equal_units(30, 50), net)),
+            "The uplink of host limits the throughput."));
+  auto const nothing_known =
+      placement_page({.devices = {{}}}, place(testing::equal_units(1, 0), {.devices = {{}}}));
   testing::read_markup(nothing_known);
   CHECK(has(nothing_known, "#0"));
 }
 
 TEST_CASE("placement_page: a factor turns times into the unit of the page") {
   device_network const net{.devices = {{.name = "a"}}};
-  auto const p = place(row_of(1, 0), net, {.microbatches = 2});  // passes of 1 and 2
+  auto const p = place(testing::equal_units(1, 0), net, {.microbatches = 2});  // passes of 1 and 2
   auto const page = placement_page(net, p, {.time_unit = "s", .time_scale = 1e-3});
   for (std::string const said : {"3.00\u00a0ms each", "The step takes 6.00\u00a0ms"})
     CHECK_MESSAGE(has(page, said), said);

@@ -11,6 +11,7 @@
 
 #include "support/error_text.hpp"
 #include "support/markup.hpp"
+#include "support/placement_rows.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -19,22 +20,9 @@ namespace {
 
 bool has(std::string const& text, std::string const& part) { return text.find(part) != text.npos; }
 
-placement_row row_of(std::size_t units, std::uint64_t crossing) {
-  placement_row made;
-  made.units.cost.push_back({.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0});
-  for (std::size_t i = 0; i < units; ++i) {
-    auto next = made.units.cost.back();
-    next.forward += 1;
-    next.backward += 2;
-    made.units.cost.push_back(next);
-  }
-  made.units.crossing.assign(units + 1, {crossing, crossing});
-  return made;
-}
-
 /// Three units, of which the second takes `times` as long; each has 40 bytes of state.
 placement_row peaked_row(double times, std::uint64_t crossing) {
-  auto made = row_of(3, crossing);
+  auto made = testing::equal_units(3, crossing);
   for (auto& c : made.units.cost)
     if (&c > &made.units.cost[1]) c.forward += times - 1, c.backward += 2 * (times - 1);
   made.units.resident = {0, 40, 80, 120};
@@ -64,7 +52,8 @@ TEST_CASE("placement_page: draws the copies of stages, their ranks and the sums 
         "The last bar of a rank is the sum of its gradients"})
     CHECK_MESSAGE(has(page, said), said);
   CHECK_FALSE(has(page, "A forward pass"));  // its time is not among what place_replicated returns
-  auto const inferred = placement_page(alike(1, {}), place_replicated(row_of(1, 0), alike(1, {}), {}));
+  auto const inferred =
+      placement_page(alike(1, {}), place_replicated(testing::equal_units(1, 0), alike(1, {}), {}));
   testing::read_markup(inferred);
   for (std::string const said : {"REDUCE_TIE", ">Sums<", "The last bar of a rank"})
     CHECK_MESSAGE(!has(inferred, said), said);
@@ -72,7 +61,7 @@ TEST_CASE("placement_page: draws the copies of stages, their ranks and the sums 
 
 TEST_CASE("placement_page: says which link between stages with copies limits") {
   auto const net = alike(2, {.latency = 0, .bandwidth = 1});
-  auto row = row_of(2, 50);
+  auto row = testing::equal_units(2, 50);
   row.units.resident = {0, 40, 80};
   auto full = net;
   for (auto& d : full.devices) d.memory = 40;
@@ -113,7 +102,7 @@ TEST_CASE(
 }
 
 TEST_CASE("placement_page: a placement without a network is refused") {
-  auto const p = place_replicated(row_of(2, 0), {.devices = 2, .microbatches = 2});
+  auto const p = place_replicated(testing::equal_units(2, 0), {.devices = 2, .microbatches = 2});
   CHECK(testing::error_text<error>([&] { placement_page(alike(2, {}), p); }) ==
         "placement_page: stage 0 names no devices of this network; give place_replicated the network");
 }

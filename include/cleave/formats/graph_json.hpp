@@ -414,18 +414,10 @@ class node_json_reader {
   /// behind the last node, since labels may mean later nodes.
   void finish() {
     if (carried_.empty()) return;
-    std::vector<module_argument> labels(g_.list().size());
     node_labels const names(g_);
-    for (auto const& [input, label] : carried_) labels[input] = names.of(find_carried(label));
-    module_graph made;
-    made.reserve(g_.list().size());
-    for (position n = 0; n < labels.size(); ++n) {
-      auto node = g_[n];
-      for (auto& [key, value] : node.metadata)
-        if (!labels[n].empty() && key == carried_key) value = std::move(labels[n]);
-      made.add(std::move(node));
-    }
-    g_ = std::move(made);
+    for (auto const& [input, label] : carried_)
+      for (auto& [key, value] : g_.metadata_of(input))
+        if (key == carried_key) value = names.of(find_carried(label));
   }
 
  private:

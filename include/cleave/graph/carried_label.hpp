@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -80,34 +81,26 @@ inline bool can_be_carried(module_node const& n) {
   return module_graph::is_call(n) || n.kind == node_kind::placeholder;
 }
 
-/// Returns a graph made of nodes of `whole`, with labels of its own nodes. `original[n]` is the position in
-/// `whole` of its node n, or none. `made(m)` returns where its node m of `whole` is, or nothing; the
-/// labels of those are removed. O(nodes of both).
+/// Makes the labels of a graph that has nodes of `whole` mean its own nodes. `original[n]` is the position in
+/// `whole` of its node n, or none; `made(m)` returns where node m of `whole` is, or nothing. A label of a
+/// node that is not there is removed. O(nodes of both).
 template <class F>
-module_graph with_carried_labels(module_graph const& g, std::vector<module_graph::position> const& original,
-                                 module_graph const& whole, F made) {
+void rename_carried_labels(module_graph& g, std::vector<module_graph::position> const& original,
+                           module_graph const& whole, F made) {
   labelled_nodes const here(g), there(whole);
-  module_graph copy;
-  copy.metadata = g.metadata;
-  copy.reserve(g.list().size());
-  for (module_graph::position n = 0; n < g.list().size(); ++n) {
-    auto node = g[n];
-    if (auto const* label = find_carried_label(node)) {
-      auto const from = n < original.size() ? original[n] : none<module_graph::position>;
-      bool const is_input = from < whole.list().size() && whole[from].kind == node_kind::placeholder;
-      auto const present = is_input ? there.find(*label) : std::nullopt;
-      auto const at = present ? made(*present) : std::nullopt;
-      std::size_t i = 0;
-      while (node.metadata[i].key != carried_key) ++i;
-      if (at)
-        node.metadata[i].value = here.of(*at);
-      else
-        node.metadata.erase(node.metadata.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-    copy.add(std::move(node));
+  for (auto const n : g.inputs()) {
+    auto const* label = find_carried_label(g[n]);
+    if (label == nullptr) continue;
+    auto const from = n < original.size() ? original[n] : none<module_graph::position>;
+    bool const is_input = from < whole.list().size() && whole[from].kind == node_kind::placeholder;
+    auto const present = is_input ? there.find(*label) : std::nullopt;
+    auto const at = present ? made(*present) : std::nullopt;
+    auto& metadata = g.metadata_of(n);
+    if (at)
+      std::ranges::find(metadata, carried_key, &keyword_argument::key)->value = here.of(*at);
+    else
+      std::erase_if(metadata, [](keyword_argument const& m) { return m.key == carried_key; });
   }
-  for (auto const& a : g.attributes()) copy.add_attribute(a);
-  return copy;
 }
 
 }  // namespace cleave::detail

@@ -88,8 +88,8 @@ namespace cleave::inline v0_2 {
 class costed_module_graph : public module_graph {
  public:
   /// Reads the metadata of all nodes.
-  /// \throws cost_error if a cost is not a finite number from 0 up, a size not an integer from 0 up, or
-  /// `replicable` neither true nor false, or `carried` means no call and no placeholder
+  /// \throws cost_error if a cost is not a finite number from 0 up, a size not an integer from 0 up,
+  /// `replicable` neither true nor false, or `carried` the label of no call and no placeholder
   explicit costed_module_graph(module_graph g)
       : module_graph(std::move(g)), carried_(detail::carried_nodes(*this)) {
     for (position n = 0; n < list().size(); ++n) {
@@ -109,7 +109,7 @@ class costed_module_graph : public module_graph {
     if (carried_.empty() || carried_[v] == none<position>) return {};
     return {&carried_[v], 1};
   }
-  /// Returns true if any input gets a value of the run before.
+  /// Returns whether any input is a value of the run before.
   bool carries() const { return !carried_.empty(); }
   /// Returns true if any node has a cost in its metadata.
   bool has_costs() const { return has_costs_; }
@@ -118,7 +118,7 @@ class costed_module_graph : public module_graph {
   std::vector<double> cost_;        // by position
   std::vector<std::size_t> bytes_;  // by position
   std::vector<char> replicable_;    // by position
-  std::vector<position> carried_;   // by position; empty if no input gets a value of the run before
+  std::vector<position> carried_;   // by position; empty if no input is a value of the run before
   bool has_costs_ = false;
 };
 

@@ -150,6 +150,8 @@ class module_graph {
   std::span<module_node const> list() const { return list_; }  ///< all nodes, in program order
   module_node const& operator[](position n) const { return list_[n]; }
   std::optional<position> output() const { return output_; }  ///< the output node, if there is one
+  /// Returns the metadata of a node, which may be changed.
+  std::vector<keyword_argument>& metadata_of(position n) { return list_[n].metadata; }
 
   /// Registers an attribute. Precondition: its path is not registered yet. Expected O(1).
   void add_attribute(module_attribute a) {

@@ -24,6 +24,16 @@
 
 namespace cleave::inline v0_2::detail {
 
+/// Returns the simulated time of a step, with the sums of copies after the passes of each.
+inline double step_of(replicated_placement const& p, simulate_options const& timing) {
+  auto const times = simulate(schedule_of(p), timing);
+  double step = 0;
+  for (std::size_t s = 0; s < p.stages.size(); ++s)
+    for (std::uint32_t r = 0; r < p.stages[s].width; ++r)
+      step = (std::max)(step, times.last[p.first_rank(s) + r] + p.stages[s].sum_time);
+  return step;
+}
+
 /// Finds placements and their bound, for `place_replicated`.
 template <class Cost>
 class replicator {
@@ -38,18 +48,15 @@ class replicator {
         units_(static_cast<std::uint32_t>(row.units.units())) {}
 
   replicated_placement run() {
-    replication_table<Cost> const keeping_one(row_, options_, on_, cost_, growth_,
-                                              counted_activations::one_microbatch);
-    auto const fewest = keeping_one.find(no_limit, false, 0);
-    if (!fewest) throw_shortage(keeping_one);
-    auto bound = offer_best(keeping_one, *fewest);
-    if (!is_solved(bound)) {
-      replication_table<Cost> const keeping(row_, options_, on_, cost_, growth_,
-                                            counted_activations::in_flight);
-      auto const any = keeping.find(no_limit, false, 0);
-      if (any) {
-        auto const least = offer_best(keeping, *any);
-        if (keeping.is_exact()) bound = (std::max)(bound, least);
+    table const one(row_, options_, on_, cost_, growth_, kept_counting::one);
+    auto const fewest = one.find(no_limit, false, 0);
+    if (!fewest) throw_shortage(one);
+    auto [bound, is_solved] = search(one, *fewest);
+    if (!is_solved) {
+      table const exact(row_, options_, on_, cost_, growth_, kept_counting::in_flight);
+      if (auto const any = exact.find(no_limit, false, 0)) {
+        auto const found = search(exact, *any);
+        if (exact.is_exact()) bound = (std::max)(bound, found.bound);
       }
     }
     if (!best_)
@@ -62,29 +69,35 @@ class replicator {
 
  private:
   using stages = std::vector<replicated_stage>;
+  using table = replication_table<Cost>;
   static constexpr auto no_limit = std::numeric_limits<double>::infinity();
 
-  bool is_step() const { return options_.goal == placement_goal::step; }
-  bool is_solved(double bound) const { return do_all_fit_ && best_ && (is_step() || best_->period <= bound); }
+  /// What a search found: a bound on the goal, which holds if the table does not count too much memory, and
+  /// whether no other table would find better stages.
+  struct outcome {
+    double bound = 0;
+    bool is_solved = false;
+  };
 
-  /// Offers the placement of the least period and, for a short step, slower ones of fewer stages. Returns a
-  /// lower bound on the goal of all placements, as far as the table knows what copies keep.
-  double offer_best(replication_table<Cost> const& table, stages const& any) {
-    auto const quickest = least_period(table, any);
-    auto const period = table.period(quickest);
-    do_all_fit_ = offer(table, quickest);
-    if (is_step())
-      for (auto const slower : {1.0, 1.05, 1.1, 1.17, 1.25, 1.37, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0})
-        for (auto const price : {0.25, 1.0, 4.0, 16.0})
-          if (auto const found = table.find(slower * period, false, price))
-            do_all_fit_ = offer(table, *found) && do_all_fit_;
-    return period * (is_step() ? options_.microbatches : 1);
+  bool is_step() const { return options_.goal == placement_goal::step; }
+
+  /// Offers the stages of the least period and, for a short step, slower ones that are fewer.
+  outcome search(table const& in, stages const& any) {
+    auto const quickest = least_period(in, any);
+    auto const period = in.period(quickest);
+    bool do_all_fit = offer(in, quickest);
+    if (!is_step()) return {period, do_all_fit && best_->period <= period};
+    for (auto const slower : {1.0, 1.05, 1.1, 1.17, 1.25, 1.37, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0})
+      for (auto const price : {0.25, 1.0, 4.0, 16.0})
+        if (auto const found = in.find(slower * period, false, price))
+          do_all_fit = offer(in, *found) && do_all_fit;
+    return {period * options_.microbatches, do_all_fit};
   }
 
-  static stages least_period(replication_table<Cost> const& table, stages best) {
-    double low = 0, high = table.period(best);
+  static stages least_period(table const& in, stages best) {
+    double low = 0, high = in.period(best);
     auto const take = [&](stages&& found) {
-      auto const period = table.period(found);
+      auto const period = in.period(found);
       if (!(period < high)) return false;  // a cost function that takes less for what keeps more
       best = std::move(found);
       high = period;
@@ -92,39 +105,36 @@ class replicator {
     };
     while (high - low > 1e-9 * high) {
       auto const middle = (low + high) / 2;
-      if (auto found = table.find(middle, false, 0); !found || !take(std::move(*found))) low = middle;
+      if (auto found = in.find(middle, false, 0); !found || !take(std::move(*found))) low = middle;
     }
     for (bool is_better = true; is_better;) {
-      auto found = table.find(high, true, 0);
+      auto found = in.find(high, true, 0);
       is_better = found && take(std::move(*found));
     }
     return best;
   }
 
   /// Keeps a placement if it is the best, and fits with what its schedule keeps. Returns whether it fits.
-  bool offer(replication_table<Cost> const& table, stages const& of) {
+  bool offer(table const& in, stages const& of) {
     replicated_placement p{.stages = of, .goal = options_.goal, .microbatches = options_.microbatches};
-    table.settle(p.stages);
+    in.settle(p.stages);
     std::uint32_t devices = 0;
     for (auto const& s : p.stages) {
       if (s.memory > on_.classes.of[on_.of(s)].memory) return false;
       devices += s.width * s.shards;
     }
     p.unused = on_.count() - devices;
-    p.period = table.period(p.stages);
+    p.period = in.period(p.stages);
     if (best_ && !is_step() && best_->period <= p.period) return true;
-    auto const times = simulate(schedule_of(p), on_.timing(p));
-    for (std::size_t s = 0; s < p.stages.size(); ++s)
-      for (std::uint32_t r = 0; r < p.stages[s].width; ++r)
-        p.step = (std::max)(p.step, times.last[p.first_rank(s) + r] + p.stages[s].sum_time);
+    p.step = step_of(p, on_.timing(p));
     if (!best_ || p.value() < best_->value()) best_ = p;
     return true;
   }
 
-  [[noreturn]] void throw_shortage(replication_table<Cost> const& table) const {
+  [[noreturn]] void throw_shortage(table const& in) const {
     std::uint64_t most = 0;
     for (std::uint32_t i = 0; i < units_; ++i)
-      most = (std::max)(most, table.least_memory(i, i + 1, (std::ranges::max)(options_.shards)));
+      most = (std::max)(most, in.least_memory(i, i + 1, (std::ranges::max)(options_.shards)));
     throw infeasible_error("place: some unit needs " + format_bytes(most) +
                            " on each device with one microbatch's activations, or all units together need "
                            "more devices than " +
@@ -137,7 +147,6 @@ class replicator {
   Cost const& cost_;
   slice_growth growth_;
   std::uint32_t units_;
-  bool do_all_fit_ = false;
   std::optional<replicated_placement> best_;
 };
 
@@ -207,8 +216,7 @@ class slices_of_row {
     };
     auto const resident = between(row_.resident, [](std::uint64_t b) { return b; });
     auto const saved = between(row_.bytes, [](pass_bytes const& b) { return b.saved; });
-    if (saved > 0 && f.kept > ~std::uint64_t{0} / saved) return ~std::uint64_t{0};
-    auto const all = bounded_sum(resident, saved * f.kept);
+    auto const all = bounded_sum(resident, bounded_product(saved, f.kept));
     return all / f.shards + (all % f.shards > 0 ? 1 : 0);
   }
 
@@ -246,10 +254,10 @@ inline replicated_placement replicate_alone(placement_row const& row, replicatio
 namespace cleave::inline v0_2 {
 
 /// Cuts a row into stages for devices that are all alike, where a stage may have several copies, each on its
-/// share of the microbatches (data parallelism of single stages, as in PipeDream). The period is optimal, by
-/// dynamic programming, unless `is_optimal` says otherwise. `cost(begin, end, shards)` returns the times of
-/// the passes of a slice on `shards` devices that share each pass (tensor parallelism); a larger slice must
-/// not take less time.
+/// share of the microbatches (data parallelism of single stages, as in PipeDream). `is_optimal` says whether
+/// the goal is proved to be optimal; the period is, unless the dynamic program would be too large.
+/// `cost(begin, end, shards)` returns the times of the passes of a slice on `shards` devices that share each
+/// pass (tensor parallelism); a larger slice must not take less time.
 /// \throws unit_row_error, device_network_error, schedule_count_error, error
 /// \throws infeasible_error if no cut fits the memory of the devices
 template <class Cost>
@@ -263,11 +271,10 @@ replicated_placement place_replicated(placement_row const& row, replication_opti
   return detail::replicate(row, o, on, detail::slices_of_row(row, o, on, time), detail::slice_growth::any);
 }
 
-/// Does the same where `cost(begin, end, form)` returns all that a slice takes in a form of its stage
-/// (`slice_cost`), instead of the row: the time of its sums and its memory too. So a stage can decide by what
-/// it keeps which of its layers run their forward passes again. A slice that keeps more must not take less
-/// time or memory; nor must a larger slice, if slices times forms are more than 20 million. Of the row it
-/// uses the number of units and the messages between them.
+/// Does the same, where `cost(begin, end, form)` also returns the time of the sums and the memory of a slice
+/// (`slice_cost`). The row gives only the number of units and the messages between them. A stage can then
+/// choose, by what it keeps, which layers run their forward passes again. Keeping more must not take less time
+/// or memory; nor must a larger slice, if slices times forms are more than 20 million.
 template <class Cost>
   requires std::is_invocable_r_v<slice_cost, Cost const&, std::uint32_t, std::uint32_t, stage_form const&>
 replicated_placement place_replicated(placement_row const& row, replication_options const& o,
@@ -291,7 +298,7 @@ inline replicated_placement place_replicated(placement_row const& row, device_ne
   return detail::replicate_alone(row, o, detail::devices_of(row, net, o));
 }
 
-/// Does the same where `cost(begin, end, form, device)` returns all that a slice takes on a device.
+/// Does the same, where `cost(begin, end, form, device)` returns the times and the memory of a slice.
 template <class Cost>
   requires std::is_invocable_r_v<slice_cost, Cost const&, std::uint32_t, std::uint32_t, stage_form const&,
                                  device_spec const&>

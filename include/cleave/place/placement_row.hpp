@@ -70,6 +70,10 @@ inline std::string find_row_option_fault(placement_row_options const& o, std::si
 constexpr std::uint64_t bounded_sum(std::uint64_t a, std::uint64_t b) {
   return a + b < a ? ~std::uint64_t{0} : a + b;
 }
+/// Returns a · b, or the largest number if it is more.
+constexpr std::uint64_t bounded_product(std::uint64_t a, std::uint64_t b) {
+  return b > 0 && a > ~std::uint64_t{0} / b ? ~std::uint64_t{0} : a * b;
+}
 
 /// Makes the row of a graph. O(V + E).
 template <std::unsigned_integral Index>

@@ -20,10 +20,11 @@ namespace cleave::inline v0_2 {
 
 /// How many microbatches' activations each copy of a stage keeps in training.
 enum class kept_microbatches : std::uint8_t {
-  /// One more than its share of those that the stages behind it keep, rounded up: no copy waits for another.
+  /// 1 + n / w, rounded up, for a stage of w copies behind which the stages keep n microbatches in all. All
+  /// copies of a stage keep the same number, so that they rarely wait for each other.
   whole_rounds,
-  /// Its share of one for each copy of its stage and of all stages behind it, rounded up, as Piper counts. It
-  /// takes less memory. Where widths differ, copies wait, and the step is longer than the period says.
+  /// c / w, rounded up, where c counts the copies of this stage and of all behind it, as Piper does. Takes
+  /// less memory; where widths differ, copies wait, and a step takes longer than the period says.
   fewest
 };
 
@@ -39,7 +40,7 @@ struct replication_options {
   /// gradients and the two moments of Adam. 0 for inference.
   double summed = 0;
   std::vector<std::uint32_t> shards = {1};  ///< allowed numbers of devices that share each pass of a stage
-  kept_microbatches kept = kept_microbatches::whole_rounds;  ///< in training
+  kept_microbatches kept = kept_microbatches::whole_rounds;  ///< what each copy keeps in training
 };
 
 /// A stage, and the devices that run it: `width` copies, each on `shards` devices.
@@ -56,13 +57,15 @@ struct replicated_stage {
   bool operator==(replicated_stage const&) const = default;
 };
 
-/// The form of a stage that `place_replicated` asks the cost of: its copies, the devices of each copy, and
-/// the microbatches whose activations each copy keeps.
+/// How a slice of a row would run as a stage: what `place_replicated` tells the cost function beside the
+/// slice.
 struct stage_form {
-  std::uint32_t width = 1, shards = 1, kept = 1;
+  std::uint32_t width = 1;   ///< copies (degree of data parallelism)
+  std::uint32_t shards = 1;  ///< devices of each copy (degree of tensor parallelism)
+  std::uint32_t kept = 1;    ///< microbatches whose activations each copy keeps
 };
 
-/// What a slice of a row takes as a stage of a form.
+/// The times and the memory of a slice that runs as a stage.
 struct slice_cost {
   stage_cost time = {};      ///< of its passes for one microbatch
   double sum_time = 0;       ///< of the sums of its copies, once a step
@@ -127,7 +130,7 @@ inline bool is_trained(std::vector<replicated_stage> const& stages) {
   return std::ranges::any_of(stages, [](auto const& s) { return s.time.backward > 0; });
 }
 
-/// Returns how many microbatches each copy of each stage keeps by a rule.
+/// Returns how many microbatches each copy of each stage is to keep.
 inline std::vector<std::uint32_t> kept_by(kept_microbatches rule, std::vector<replicated_stage> const& stages,
                                           std::uint32_t microbatches) {
   std::vector<std::uint32_t> kept(stages.size(), 1);
@@ -142,7 +145,7 @@ inline std::vector<std::uint32_t> kept_by(kept_microbatches rule, std::vector<re
   return kept;
 }
 
-/// Returns how many each copy keeps as the placement says.
+/// Returns how many microbatches each copy of each stage of a placement keeps.
 inline std::vector<std::uint32_t> kept_of(replicated_placement const& p) {
   auto kept = kept_by(kept_microbatches::whole_rounds, p.stages, p.microbatches);
   for (std::size_t s = 0; s < kept.size(); ++s)

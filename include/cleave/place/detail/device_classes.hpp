@@ -52,9 +52,8 @@ class stage_memory {
   std::uint64_t needed(std::size_t from, std::size_t to, std::uint64_t behind) const {
     std::uint64_t bytes = row_->resident.empty() ? 0 : row_->resident[to] - row_->resident[from];
     if (row_->bytes.empty()) return bytes;
-    auto const saved = row_->bytes[to].saved - row_->bytes[from].saved, times = kept(behind);
-    if (saved > ~std::uint64_t{0} / times) return ~std::uint64_t{0};
-    return bounded_sum(bytes, saved * times);
+    auto const saved = row_->bytes[to].saved - row_->bytes[from].saved;
+    return bounded_sum(bytes, bounded_product(saved, kept(behind)));
   }
 
  private:

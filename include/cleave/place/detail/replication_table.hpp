@@ -43,36 +43,25 @@ struct replication_devices {
   }
 };
 
-/// The largest numbers of microbatches in flight behind a place that a table tells apart: 0, `step`, 2 ·
-/// `step`, … One alone tells none apart, and each copy counts as keeping one.
-struct flight_levels {
-  std::uint32_t count = 1, step = 1;
+/// How a table counts the microbatches that each copy keeps: as one, or by those in flight behind its stage.
+enum class kept_counting : std::uint8_t { one, in_flight };
 
-  bool are_counted() const { return count > 1; }
-};
-
-/// What a table takes each copy to keep: one microbatch, or what those in flight make it keep.
-enum class counted_activations : std::uint8_t { one_microbatch, in_flight };
-
-/// Whether a slice that contains another always takes at least as much of time and memory.
+/// Whether a slice takes at least the time and the memory of each slice inside it.
 enum class slice_growth : std::uint8_t { monotone, any };
 
-/// Returns a · b, or the largest number if it is more.
-inline std::uint64_t product_or_most(std::uint64_t a, std::uint64_t b) {
-  return b > 0 && a > ~std::uint64_t{0} / b ? ~std::uint64_t{0} : a * b;
-}
-
-/// Finds the widths and classes of stages by dynamic programming from the last stage to the first: for each
-/// place, each form of the stage that begins there, each number of devices of all classes but one that are
-/// used from there on, and each number of microbatches in flight, the least number of devices of that one
-/// with which no load exceeds a limit and no memory that of its device. `cost(begin, end, form, class)`
-/// returns what a slice takes. In the manner of Narayanan et al., PipeDream, SOSP 2019, and of Tarnawski et
-/// al., Piper, NeurIPS 2021, whose table has the microbatches in flight.
+/// Finds stages, their widths and the classes of their devices by dynamic programming, from the last stage to
+/// the first. An entry of the table is the least number of devices of the largest class with which no load
+/// exceeds a limit, and no stage the memory of its devices. There is one for each place in the row, form of
+/// the stage that begins there, number of devices of each other class, and cap on the microbatches in
+/// flight. `cost(begin, end, form, class)` returns what a slice takes.
+///
+/// After Narayanan et al., PipeDream, SOSP 2019; the caps on microbatches in flight after Tarnawski et al.,
+/// Piper, NeurIPS 2021.
 template <class Cost>
 class replication_table {
  public:
   replication_table(placement_row const& row, replication_options const& o, replication_devices const& on,
-                    Cost const& cost, slice_growth growth, counted_activations counted,
+                    Cost const& cost, slice_growth growth, kept_counting counting,
                     std::uint64_t most_entries = 12'000'000)
       : row_(row.units), options_(o), on_(on), cost_(cost), crossing_(row.units), strides_(classes()) {
     std::uint32_t most = 0;
@@ -84,16 +73,17 @@ class replication_table {
     }
     for (std::uint32_t c = 0; c < classes(); ++c) {
       if (c == most) continue;  // its devices are counted by the entries of the table
-      strides_[c] = uses_;
-      uses_ = product_or_most(uses_, of(c).count + std::uint64_t{1});
+      strides_[c] = device_states_;
+      device_states_ = bounded_product(device_states_, of(c).count + std::uint64_t{1});
     }
-    auto const steps = product_or_most(uses_, product_or_most(forms_.size() * forms_.size(), row_.units()));
+    auto const steps =
+        bounded_product(device_states_, bounded_product(forms_.size() * forms_.size(), row_.units()));
     if (classes() > 1 && steps > most_steps)
       throw error("place: devices of " + std::to_string(classes()) +
                   " kinds have too many forms of stages with copies; make more devices and links alike, or "
                   "place without copies");
-    if (counted == counted_activations::in_flight) choose_levels(most_entries);
-    list_keeping();
+    if (counting == kept_counting::in_flight) choose_caps(most_entries);
+    list_kept_forms();
     if (growth == slice_growth::any) list_loads();
     for (auto const& f : forms_)
       for (auto const& g : forms_) chains_.push_back(std::lcm(f.width, g.width));
@@ -103,8 +93,8 @@ class replication_table {
           occupied_.push_back(crossing_.occupied(on_.classes.link(a, b), on_.classes.link(b, a), place));
   }
 
-  /// Returns whether the table has all forms and counts exactly what copies keep.
-  bool is_exact() const { return flights_.are_counted() && flights_.step == 1 && !is_thinned_; }
+  /// Returns whether the table has all forms of stages and counts exactly what their copies keep.
+  bool is_exact() const { return has_caps() && cap_step_ == 1 && has_all_forms_; }
 
   /// Returns the stages of a placement whose loads are all at most `limit`, or below it if `is_strict`. Each
   /// stage is counted as `stage_price` devices more than it has. If all devices are alike, no placement with
@@ -115,15 +105,13 @@ class replication_table {
     auto const all = filled(fits, stage_price);
     std::size_t state = 0, best = forms_.size();
     auto least = never;
-    for (std::uint32_t level = 0; level < flights_.count; ++level)
-      for (std::size_t f = 0; f < forms_.size(); ++f) {
-        auto const from = (uses() - 1) * flights_.count + level;  // all devices
+    for (auto from = states() - caps_; from < states(); ++from)  // all devices, and any cap
+      for (std::size_t f = 0; f < forms_.size(); ++f)
         if (auto const rest = without(from, f); rest && all.first[at(0, *rest, f)] < least) {
           least = all.first[at(0, *rest, f)];
           state = from;
           best = f;
         }
-      }
     if (best == forms_.size()) return std::nullopt;
     std::vector<replicated_stage> made;
     std::vector<std::uint32_t> used(classes());
@@ -145,11 +133,11 @@ class replication_table {
       begin = end;
     }
     for (auto& s : made) set_kept(s, 1);
-    if (flights_.are_counted()) settle(made);
+    if (has_caps()) settle(made);
     return made;
   }
 
-  /// Sets what each copy keeps by the rule of the options, and what the stages take with that.
+  /// Sets what each copy keeps, by the rule of the options, and what the stages then take.
   void settle(std::vector<replicated_stage>& stages) const {
     auto const kept = kept_by(options_.kept, stages, options_.microbatches);
     for (std::size_t s = 0; s < stages.size(); ++s)
@@ -169,7 +157,7 @@ class replication_table {
     return worst;
   }
 
-  /// Returns the bytes of a device for a slice, with the activations of one microbatch.
+  /// Returns the bytes that a slice takes on each device if it keeps one microbatch.
   std::uint64_t least_memory(std::uint32_t begin, std::uint32_t end, std::uint32_t shards) const {
     return cost(begin, end, {1, shards, 0}, 1).memory;
   }
@@ -179,27 +167,28 @@ class replication_table {
     std::uint32_t width, shards, of;  ///< of: the class of its devices
     std::uint32_t devices() const { return width * shards; }
   };
-  /// What decides which slices fit.
-  struct keeping_form {
+  /// A form whose copies keep a number of microbatches. Whether a slice fits depends on nothing else.
+  struct kept_form {
     form of;
     std::uint32_t kept;
   };
-  /// The table, by place, by the state that is left for the stages behind and by the form of a stage: of the
-  /// one that begins there or, in `behind` and `next`, of the one that ends there. A state is the devices of
-  /// all classes but one, and the level of microbatches in flight.
+  /// The table, by place, by state and by the form of a stage: of the one that begins at the place or, in
+  /// `behind` and `next`, of the one that ends there. A state is what is left for the stages behind: devices
+  /// of all classes but the largest, and a cap on microbatches in flight.
   struct entries {
     std::vector<double> first, behind;     // devices of a stage and of all behind it; of those alone
     std::vector<std::uint32_t> end, next;  // where the stage ends; the form of the one behind it
   };
   static constexpr double never = std::numeric_limits<double>::infinity();
   static constexpr std::uint64_t most_steps = 20'000'000, most_loads = 20'000'000;
-  static constexpr std::uint32_t no_level = none<std::uint32_t>, no_end = none<std::uint32_t>;
+  static constexpr std::uint32_t no_cap = none<std::uint32_t>, no_end = none<std::uint32_t>;
 
-  /// The ends of slices that fit from a place on, of which those are left out that cost no less than one that
-  /// is nearer. Right for slices that fit only if all slices in them do.
-  class window {
+  /// A sliding window over the ends of slices, which has the end with the least key first. Slices must be
+  /// monotone.
+  class end_window {
    public:
-    /// Adds the end behind a place, drops those that do not fit with it, and returns the best one left.
+    /// Adds the end behind a place, removes ends of slices that do not fit from this place on, and returns
+    /// the best of those left.
     template <class Key>
     std::uint32_t best_end(std::size_t begin, std::vector<std::uint32_t> const& earliest, Key key) {
       while (ends_.size() > front_ && key(ends_.back()) >= key(begin + 1)) ends_.pop_back();
@@ -213,75 +202,72 @@ class replication_table {
     std::size_t front_ = 0;
   };
 
-  /// Chooses levels one apart. If the table would be too large, it first leaves out widths that are close to
-  /// a smaller one, and then chooses levels farther apart.
-  void choose_levels(std::uint64_t most_entries) {
+  bool has_caps() const { return caps_ > 1; }
+
+  /// Chooses caps one apart. If the table would be too large, it first leaves out widths that are close to
+  /// a smaller one, and then chooses caps farther apart, which are rounded down.
+  void choose_caps(std::uint64_t most_entries) {
     std::uint64_t copies = 0;
     for (auto const& f : forms_) copies = (std::max<std::uint64_t>)(copies, on_.count() / f.shards);
-    std::uint64_t step = 1;
-    auto const count = [&] { return 2 * copies / step + 2; };  // whole rounds are less than twice the copies
+    // Whole rounds of all stages are fewer than twice the copies.
+    auto const count = [&] { return 2 * copies / cap_step_ + 2; };
     auto const is_too_large = [&] {
-      auto const others = product_or_most(uses_, forms_.size() * (row_.units() + 1));
-      return product_or_most(count(), others) > most_entries;
+      auto const others = bounded_product(device_states_, forms_.size() * (row_.units() + 1));
+      return bounded_product(count(), others) > most_entries;
     };
     for (auto const ratio : {1.1, 1.2, 1.4, 2.0})
       if (is_too_large()) leave_out_widths(ratio);
-    while (step <= copies && is_too_large()) step *= 2;
-    flights_ = {static_cast<std::uint32_t>(count()), static_cast<std::uint32_t>(step)};
+    while (cap_step_ <= copies && is_too_large()) cap_step_ *= 2;
+    caps_ = static_cast<std::uint32_t>(count());
   }
   /// Leaves out widths that are less than `ratio` times the next smaller one of the same shards and class.
   void leave_out_widths(double ratio) {
-    std::vector<form> kept;
+    std::vector<form> made;
     for (auto const& f : forms_)
-      if (kept.empty() || f.width == 1 || f.width >= ratio * kept.back().width) kept.push_back(f);
-    is_thinned_ = is_thinned_ || kept.size() < forms_.size();
-    forms_ = std::move(kept);
+      if (made.empty() || f.width == 1 || f.width >= ratio * made.back().width) made.push_back(f);
+    has_all_forms_ = has_all_forms_ && made.size() == forms_.size();
+    forms_ = std::move(made);
   }
 
-  /// Lists, for each form and each level of the stages behind it, the microbatches that it keeps; and for
-  /// each level with it, the highest that this leaves for the stages behind.
-  void list_keeping() {
-    auto const rounds = options_.kept == kept_microbatches::whole_rounds;
-    for (auto const& f : forms_)
-      for (std::uint32_t level = 0; level < flights_.count; ++level) {
-        if (!flights_.are_counted()) {
-          kept_.push_back(1);
-          left_.push_back(0);
-          continue;
-        }
-        auto const flying = level * flights_.step;
-        kept_.push_back((std::min)(options_.microbatches / f.width, 1 + (flying + f.width - 1) / f.width));
-        auto const left = rounds ? flying / f.width * f.width : flying;
-        left_.push_back(left < f.width ? no_level : (left - f.width) / flights_.step);
+  /// Lists, for each form and each cap of the stages behind it, the microbatches that its copies keep; and
+  /// for each cap of the stages from it on, the largest that is left for those behind it.
+  void list_kept_forms() {
+    kept_form_of_.resize(caps_ * forms_.size());
+    bool const rounds_up = options_.kept == kept_microbatches::whole_rounds;
+    for (std::uint32_t f = 0; f < forms_.size(); ++f)
+      for (std::uint32_t cap = 0; cap < caps_; ++cap) {
+        auto const width = forms_[f].width, in_flight = cap * cap_step_;
+        auto const kept =
+            has_caps() ? (std::min)(options_.microbatches / width, 1 + (in_flight + width - 1) / width) : 1;
+        if (cap == 0 || kept != kept_forms_.back().kept) kept_forms_.push_back({forms_[f], kept});
+        kept_form_of_[cap * forms_.size() + f] = static_cast<std::uint32_t>(kept_forms_.size() - 1);
+        auto const usable = rounds_up ? in_flight / width * width : in_flight;
+        left_.push_back(!has_caps() ? 0 : usable < width ? no_cap : (usable - width) / cap_step_);
       }
-    keeping_of_.resize(kept_.size());
-    for (std::size_t i = 0; i < kept_.size(); ++i) {  // of a form, what is kept does not fall
-      auto const f = i / flights_.count;
-      if (i % flights_.count == 0 || kept_[i] != kept_[i - 1]) keeping_.push_back({forms_[f], kept_[i]});
-      keeping_of_[i % flights_.count * forms_.size() + f] = static_cast<std::uint32_t>(keeping_.size() - 1);
-    }
   }
 
-  /// Lists the loads of all slices by what decides whether they fit, beginning and end, unless they are too
-  /// many; infinite where memory is short.
+  /// Lists the loads of all slices by kept form, beginning and end, infinite where memory is short; but none
+  /// if they are too many.
   void list_loads() {
     auto const n = static_cast<std::uint32_t>(row_.units());
-    if (product_or_most(keeping_.size(), std::uint64_t{n} * n) > most_loads) return;
-    loads_.assign(keeping_.size() * n * n, never);
-    for (std::size_t k = 0; k < keeping_.size(); ++k) {
-      auto const& f = keeping_[k].of;
-      bool const keeps_more =
-          k > 0 && keeping_[k].kept > keeping_[k - 1].kept;  // than the one before, of the same form
+    if (bounded_product(kept_forms_.size(), std::uint64_t{n} * n) > most_loads) return;
+    loads_.assign(kept_forms_.size() * n * n, never);
+    for (std::size_t k = 0; k < kept_forms_.size(); ++k) {
+      auto const& [f, kept] = kept_forms_[k];
+      bool const keeps_more = kept > 1;  // than the one before, of the same form
       for (std::uint32_t begin = 0; begin < n; ++begin)
         for (auto end = begin + 1; end <= n; ++end) {
-          auto const at = (k * n + begin) * n + end - 1;
-          if (keeps_more && !(loads_[at - std::size_t{n} * n] < never)) continue;
-          auto const c = cost(begin, end, f, keeping_[k].kept);
-          if (c.memory <= of(f.of).memory) loads_[at] = load(c, f);
+          if (keeps_more && !(loads_[load_at(k - 1, begin, end)] < never)) continue;
+          auto const c = cost(begin, end, f, kept);
+          if (c.memory <= of(f.of).memory) loads_[load_at(k, begin, end)] = load(c, f);
         }
     }
   }
+  std::size_t load_at(std::size_t k, std::size_t begin, std::size_t end) const {
+    return (k * row_.units() + begin) * row_.units() + end - 1;
+  }
 
+  /// Returns the table for the loads that fit.
   template <class Fits>
   entries filled(Fits fits, double stage_price) const {
     auto const n = row_.units(), forms = forms_.size(), width = states() * forms, size = (n + 1) * width;
@@ -289,9 +275,9 @@ class replication_table {
                 std::vector<std::uint32_t>(size), std::vector<std::uint32_t>(size)};
     for (std::size_t i = n * width; i < size; ++i) all.behind[i] = 0;
     std::vector<char> is_joined(forms * forms);  // at a place: of the form behind it, and the one before
-    std::vector<window> windows(loads_.empty() ? width : 0);
+    std::vector<end_window> windows(loads_.empty() ? width : 0);
     std::vector<std::vector<std::uint32_t>> earliest;
-    for (auto const& k : keeping_)
+    for (auto const& k : kept_forms_)
       if (loads_.empty()) earliest.push_back(earliest_begins(k.of, k.kept, fits));
     // All go on in step, since each place needs what is behind it in every form and state.
     for (auto begin = n; begin-- > 0;) {
@@ -300,14 +286,14 @@ class replication_table {
       if (loads_.empty())
         for (std::size_t i = 0; i < width; ++i) {
           auto const key = [&](std::size_t place) { return all.behind[place * width + i]; };
-          auto const end = windows[i].best_end(begin, earliest[keeping_at(i)], key);
+          auto const end = windows[i].best_end(begin, earliest[kept_form_of_[i % kept_form_of_.size()]], key);
           if (end == no_end) continue;
           ends[i] = end;
           first[i] = key(end);
         }
       else
         for (auto end = n; end > begin; --end)
-          offer_end(first, ends, &all.behind[end * width], begin, end, fits);
+          take_end(first, ends, &all.behind[end * width], begin, end, fits);
       for (std::size_t i = 0; i < width; ++i) {
         auto const& f = forms_[i % forms];
         first[i] += stage_price + (is_counted(f) || stage_price > 0 ? f.devices() : 0);
@@ -317,23 +303,19 @@ class replication_table {
     return all;
   }
 
-  /// Takes an end for the stages that begin at a place, wherever the slice fits and what is behind it is
-  /// less.
+  /// Takes an end for the stages that begin at a place, wherever the slice fits and fewer devices follow it.
   template <class Fits>
-  void offer_end(double* first, std::uint32_t* ends, double const* behind, std::size_t begin, std::size_t end,
-                 Fits fits) const {
-    auto const n = row_.units();
-    std::vector<char> is_allowed(keeping_.size());
-    bool is_any = false;
-    for (std::size_t k = 0; k < keeping_.size(); ++k) {
-      auto const all = loads_[(k * n + begin) * n + end - 1];
-      is_allowed[k] = all < never && fits(all) ? 1 : 0;
-      is_any = is_any || is_allowed[k] != 0;
+  void take_end(double* first, std::uint32_t* ends, double const* behind, std::size_t begin, std::size_t end,
+                Fits fits) const {
+    std::vector<char> does_fit(kept_forms_.size());
+    for (std::size_t k = 0; k < kept_forms_.size(); ++k) {
+      auto const load = loads_[load_at(k, begin, end)];
+      does_fit[k] = load < never && fits(load) ? 1 : 0;
     }
-    if (!is_any) return;
+    if (std::ranges::find(does_fit, 1) == does_fit.end()) return;
     for (std::size_t i = 0; i < states() * forms_.size();)
-      for (auto const k : keeping_of_) {
-        if (behind[i] < first[i] && is_allowed[k] != 0) {
+      for (auto const k : kept_form_of_) {
+        if (behind[i] < first[i] && does_fit[k] != 0) {
           first[i] = behind[i];
           ends[i] = static_cast<std::uint32_t>(end);
         }
@@ -374,10 +356,7 @@ class replication_table {
   std::size_t at(std::size_t place, std::size_t state, std::size_t f) const {
     return (place * states() + state) * forms_.size() + f;
   }
-  /// Returns what decides whether the slices of an entry of a place fit.
-  std::size_t keeping_at(std::size_t i) const { return keeping_of_[i % keeping_of_.size()]; }
-  std::size_t uses() const { return static_cast<std::size_t>(uses_); }
-  std::size_t states() const { return uses() * flights_.count; }
+  std::size_t states() const { return static_cast<std::size_t>(device_states_) * caps_; }
 
   std::uint32_t classes() const { return static_cast<std::uint32_t>(on_.classes.size()); }
   class_costs const& of(std::uint32_t c) const { return on_.classes.of[c]; }
@@ -385,15 +364,16 @@ class replication_table {
   bool is_counted(form f) const { return strides_[f.of] == 0; }
   /// Returns the state without a stage of a form, or nothing if it has too few devices or microbatches.
   std::optional<std::size_t> without(std::size_t state, std::size_t f) const {
-    auto use = state / flights_.count;
-    auto const level = left_[f * flights_.count + state % flights_.count];
-    if (level == no_level) return std::nullopt;
-    if (auto const& stage = forms_[f]; !is_counted(stage)) {
-      auto const left = use / strides_[stage.of] % (of(stage.of).count + std::size_t{1});
-      if (left < stage.devices()) return std::nullopt;
-      use -= static_cast<std::size_t>(strides_[stage.of]) * stage.devices();
+    auto const left = left_[f * caps_ + state % caps_];
+    if (left == no_cap) return std::nullopt;
+    auto const& stage = forms_[f];
+    auto devices = state / caps_;
+    if (!is_counted(stage)) {
+      auto const stride = static_cast<std::size_t>(strides_[stage.of]);
+      if (devices / stride % (of(stage.of).count + std::size_t{1}) < stage.devices()) return std::nullopt;
+      devices -= stride * stage.devices();
     }
-    return use * flights_.count + level;
+    return devices * caps_ + left;
   }
 
   slice_cost cost(std::size_t begin, std::size_t end, form f, std::uint32_t kept) const {
@@ -437,17 +417,18 @@ class replication_table {
   replication_devices const& on_;
   Cost const& cost_;
   crossing_costs crossing_;
-  flight_levels flights_;
-  bool is_thinned_ = false;
+  std::uint32_t caps_ = 1;  // of microbatches in flight: 0, cap_step_, …; one alone: not told apart
+  std::uint32_t cap_step_ = 1;
+  bool has_all_forms_ = true;
   std::vector<form> forms_;
-  std::vector<std::uint32_t> kept_, left_;  // by form and level
-  std::vector<keeping_form> keeping_;
-  std::vector<std::uint32_t> keeping_of_;  // by level and form
-  std::vector<double> loads_;          // by `keeping_`, beginning and end; empty where slices are monotone
-  std::vector<std::uint32_t> chains_;  // of each pair of forms
+  std::vector<std::uint32_t> left_;          // by form and cap
+  std::vector<kept_form> kept_forms_;        // of each form together, those that keep more behind
+  std::vector<std::uint32_t> kept_form_of_;  // by cap and form
+  std::vector<double> loads_;                // by kept form, beginning and end; empty if slices are monotone
+  std::vector<std::uint32_t> chains_;        // of each pair of forms
   std::vector<double> occupied_;  // by place and the classes of two stages: the time for a microbatch there
   std::vector<std::uint64_t> strides_;  // of each class in a state; 0 for the one that entries count
-  std::uint64_t uses_ = 1;
+  std::uint64_t device_states_ = 1;
 };
 
 }  // namespace cleave::detail

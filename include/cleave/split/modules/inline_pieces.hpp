@@ -50,7 +50,7 @@ class piece_inliner {
     std::vector<position> original(whole_.list().size(), none<position>);
     for (auto const v : outer_.inputs())
       if (auto const here = node_of(v)) original[*here] = v;
-    whole_ = with_carried_labels(whole_, original, outer_, node_of);
+    rename_carried_labels(whole_, original, outer_, node_of);
   }
 
   /// Writes the nodes of a called piece and returns the piece's result.

@@ -130,20 +130,27 @@ class module_builder {
     bool const bare = results_.size() == 1 && options_.results == result_form::bare_if_single;
     output.args = {bare ? node_argument(results_.front()) : tuple_argument(results_)};
     piece_.add(std::move(output));
-    if (!has_carried_label(piece_)) return std::move(piece_);
-    for (auto next = positions_.size(); next < copied_.size(); ++next) positions_.insert(copied_[next]);
-    return with_carried_labels(piece_, copied_, *whole_, [&](position n) {
-      auto const here = positions_.find(n);
-      return here == none<position> ? std::nullopt : std::optional(here);
-    });
+    if (has_carried_label(piece_)) {
+      find_positions();
+      rename_carried_labels(piece_, copied_, *whole_, [&](position n) {
+        auto const here = positions_.find(n);
+        return here == none<position> ? std::nullopt : std::optional(here);
+      });
+    }
+    return std::move(piece_);
   }
 
  private:
+  /// Brings `positions_` up to date.
+  void find_positions() {
+    for (auto next = positions_.size(); next < copied_.size(); ++next) positions_.insert(copied_[next]);
+  }
+
   module_node copy(position v) {
     module_node n = (*whole_)[v];
     n.from = v;
     if (n.after.empty()) return n;
-    for (auto next = positions_.size(); next < copied_.size(); ++next) positions_.insert(copied_[next]);
+    find_positions();
     std::vector<position> follows;  // the order of pieces takes care of nodes in other pieces
     for (auto const m : n.after)
       if (auto const here = positions_.find(m); here != none<position>) follows.push_back(here);

@@ -79,7 +79,7 @@ class outer_builder {
     std::vector<position> original;
     for (auto const& n : outer_.list())
       original.push_back(n.kind == node_kind::placeholder ? n.from : none<position>);
-    outer_ = with_carried_labels(outer_, original, g_, [&](position n) { return at_[n]; });
+    rename_carried_labels(outer_, original, g_, [&](position n) { return at_[n]; });
   }
 
   position made(position n) {
