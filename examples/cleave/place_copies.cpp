@@ -9,8 +9,9 @@
 //   period              time between two microbatches, with a share of the sums of gradients
 //   step, microbatches, schedule
 //   bound, optimal      lower bound on what the goal minimizes; whether it is met
-//   stages              [{devices, copies, begin, end, first, last, forward, backward, sums, memory, sends}]: nodes by
-//                       position and name; the time of the sums of gradients, once a step; the bytes of each device
+//   stages              [{devices, copies, begin, end, first, last, forward, backward, sums, kept, memory, sends}]: nodes
+//                       by position and name; the time of the sums of gradients, once a step; the microbatches that
+//                       each copy keeps, and the bytes of each device with them
 //   unused              names of devices
 //   without_copies      the period or step of the best placement without copies; absent if no such placement fits
 //   saved               the share of `without_copies` that copies save
@@ -91,6 +92,7 @@ class copies_output {
                     first_of(devices_of(s), 4, [&](auto const& d) { return cleave::printable(d, 40); }) +
                     ": " + nodes_of(s) + "; " + time(stage.time.forward + stage.time.backward) + ", " +
                     cleave::bytes_text(stage.memory) +
+                    (trains() ? " with " + plural(stage.kept, "microbatch") + " kept" : "") +
                     (stage.sum_time > 0 ? ", sums in " + time(stage.sum_time) : "") +
                     (s + 1 < p_.stages.size() ? ", sends " + cleave::bytes_text(stage.sent.activation) : ""));
     }
@@ -111,7 +113,7 @@ class copies_output {
       json.member("begin", first_of_stage(s)).member("end", end_of_stage(s));
       json.member("first", row_.nodes[first_of_stage(s)]).member("last", row_.nodes[end_of_stage(s) - 1]);
       json.member("forward", scaled(stage.time.forward)).member("backward", scaled(stage.time.backward));
-      json.member("sums", scaled(stage.sum_time)).member("memory", stage.memory);
+      json.member("sums", scaled(stage.sum_time)).member("kept", stage.kept).member("memory", stage.memory);
       json.member("sends", stage.sent.activation).close_object();
     }
     json.close_array().key("unused").open_array();

@@ -107,6 +107,7 @@ TEST_CASE("cleave place --copies: gives the stage that takes long two devices, a
   auto const trained = run_tool({"place", w.at("chain.json"), "--devices", w.at("alike.json"), "--copies",
                                  "-m", "3", "--train", "--goal", "step"});
   CHECK(has(trained.said, "for 3 microbatches in 1F1B"));
+  CHECK(has(trained.said, " with 1 microbatch kept"));
   auto const alone =
       run_tool({"place", w.at("chain.json"), "--devices", w.at("alike.json"), "--copies", "-m", "1"});
   CHECK(has(alone.said, "save nothing of the 2\u00a0s"));
@@ -126,6 +127,7 @@ TEST_CASE("cleave place --copies --json: has the numbers of stages, and those of
   CHECK(told.at("unused").empty());
   CHECK(told.at("stages").at(1).at("copies") == 2);
   CHECK(told.at("stages").at(1).at("devices") == nlohmann::json{"gpu1", "gpu2"});
+  CHECK(told.at("stages").at(1).at("kept") == 1);
   CHECK(told.at("step") ==
         21.5);  // eight passes of 2 s, a link of 1.5 s, and 4 s on a copy of the second stage
   CHECK(told.at("rehearsed") >= 0.999 * 21.5);
