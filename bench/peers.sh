@@ -7,6 +7,7 @@
 #   ./dev bench peers hypergraphs DIR [FILE.hgr ...] ...                  hypergraphs.py: Mt-KaHyPar on hypergraphs
 #   ./dev bench peers mapping GRAPH... [--machine 4:4:4 --distances 1:10:100]   mapping.py: Mt-KaHyPar's mapping to a machine
 #   ./dev bench peers real DIR                                            real.py: real graphs from Debian packages, as METIS files
+#   ./dev bench peers piper|alpa OUT [--repository DIR] [NAME GIB DEVICES]...     piper.py, alpa.py: plans of stages with copies
 #   ./dev bench peers install                                             retry failed downloads
 # Python packages go into build/venv-peers; failed downloads are reported, and their peers are left out.
 set -euo pipefail
@@ -67,6 +68,11 @@ case ${1:-missing} in
     "$root/dev" cleave --version > /dev/null
     CLEAVE_TOOL=$root/build/ci/bin/cleave exec "$python" "$root/bench/peers/$1.py" "${@:2}"
     ;;
-  instances | stages) exec "$python" "$root/bench/peers/$1.py" "${@:2}" ;;
+  alpa)
+    "$python" -c 'import numba' 2> /dev/null || "$python" -m pip install --quiet --disable-pip-version-check numba==0.68.1 ||
+      { say "numba cannot be downloaded; Alpa's planner needs it"; exit 1; }
+    exec "$python" "$root/bench/peers/alpa.py" "${@:2}"
+    ;;
+  instances | stages | piper) exec "$python" "$root/bench/peers/$1.py" "${@:2}" ;;
   *) exec "$python" "$root/bench/peers/peers.py" "${@:-missing}" ;;
 esac

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Records the plans of Piper (Tarnawski et al., NeurIPS 2021) for its own workloads.
 
-    python bench/peers/piper.py OUT [--repository FOLDER] [NAME MEMORY DEVICES]...
+    ./dev bench peers piper OUT [--repository FOLDER] [NAME MEMORY DEVICES]...
 
 Fetches github.com/msr-fiddle/piper into a temporary folder (or uses FOLDER), compiles its `algo.cpp` with another `main`,
 and writes one JSON object a line to OUT, each with the plan for one workload, memory in GiB and number of devices: those
