@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/cases.hpp"
@@ -22,6 +23,32 @@ inline std::filesystem::path model_folder() {
   return std::filesystem::path(CLEAVE_TEST_DATA) / "models" / "onnx";
 }
 
+/// Returns `bert4` for `…/bert4.onnx` or `…/bert4.onnx.gz`.
+inline std::string model_name(std::filesystem::path const& file) {
+  auto const name = file.filename().string();
+  return name.substr(0, name.find(".onnx"));
+}
+
+/// Models that tests with sanitizers leave out, unless all cases run: most giants, and large models of a kind
+/// that another model has.
+constexpr std::string_view unsanitized_models[] = {
+    "albert",          "bert12",        "bert4",        "bert4_dynamo",      "densenet121",
+    "efficientnet_b0", "fan_50k",       "gpt2",         "ladder_100k",       "llama",
+    "lstm_30k",        "lstm_unrolled", "mobilenet_v2", "resnet18_fresh_bn", "t5",
+    "transformer_400", "vit",           "whisper"};
+
+/// Returns true if tests read all models, false if sanitizers make them slow.
+inline bool all_models() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr bool is_slow = true;
+#elif defined(__has_feature)
+  constexpr bool is_slow = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+  constexpr bool is_slow = false;
+#endif
+  return !is_slow || all_cases();
+}
+
 /// Selects the files of `tests/models/onnx`, sorted. The giants are the zipped models of more than a few
 /// thousand nodes.
 enum class giants : std::uint8_t { left_out, included };
@@ -30,6 +57,7 @@ inline std::vector<std::filesystem::path> model_files(giants big) {
   std::vector<std::filesystem::path> files;
   for (auto const& entry : std::filesystem::directory_iterator(model_folder())) {
     auto const name = entry.path().filename().string();
+    if (!all_models() && std::ranges::count(unsanitized_models, model_name(name)) > 0) continue;
     if (name.ends_with(".onnx") || (big == giants::included && name.ends_with(".onnx.gz")))
       files.push_back(entry.path());
   }
@@ -37,7 +65,7 @@ inline std::vector<std::filesystem::path> model_files(giants big) {
   return files;
 }
 
-/// Returns the files that a slow test reads. Unless all cases run, `giant` is their only giant.
+/// Returns the files that a slow test reads. Unless all cases run, `giant` is their only giant, if any.
 inline std::vector<std::filesystem::path> some_model_files(std::string const& giant) {
   auto files = model_files(giants::included);
   if (!all_cases())
@@ -45,12 +73,6 @@ inline std::vector<std::filesystem::path> some_model_files(std::string const& gi
       return file.extension() == ".gz" && file.filename() != giant + ".onnx.gz";
     });
   return files;
-}
-
-/// Returns `bert4` for `…/bert4.onnx` or `…/bert4.onnx.gz`.
-inline std::string model_name(std::filesystem::path const& file) {
-  auto const name = file.filename().string();
-  return name.substr(0, name.find(".onnx"));
 }
 
 inline std::filesystem::path model_file(std::string const& name) {
