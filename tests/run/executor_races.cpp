@@ -67,7 +67,8 @@ TEST_CASE("executor: no schedule family touches memory that another stream may s
   rng random(41);
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
-    auto const s = family_schedule(family, 4, 8);
+    auto const ranks = static_cast<std::uint32_t>(cases(2, 4));
+    auto const s = family_schedule(family, ranks, 2 * ranks);
     linear_chain const c(s, random);
     CAPTURE(name_of(family));
     program_options const options{.lowering = random_lowering(random), .saved_activations = {{24, 40, 16}}};
@@ -110,10 +111,10 @@ TEST_CASE("executor: a left-out wait is reported, except for sends of memory tha
     };
     for (std::uint32_t r = 0; r < 2; ++r) {
       CHECK_FALSE(run_without(r, {}));
-      for (std::size_t w = 0, all = waits.back(); w < all; w += cases(4, 1)) reported += run_without(r, {w});
+      for (std::size_t w = 0, all = waits.back(); w < all; w += cases(12, 1)) reported += run_without(r, {w});
     }
   }
-  CHECK(reported > cases(12, 50));
+  CHECK(reported > cases(4, 50));
 }
 
 TEST_CASE("executor: replica and tie sums wait for passes, and passes wait for the sums") {
@@ -147,8 +148,8 @@ TEST_CASE("executor: replica and tie sums wait for passes, and passes wait for t
       return all_of(log.reports());
     };
     CHECK(find_race_without(none) == "");
-    for (std::size_t w = 0, all = round < 2 ? waits : 0; w < all; w += cases(4, 1))
+    for (std::size_t w = 0, all = round < 2 ? waits : 0; w < all; w += cases(12, 1))
       reported += !find_race_without(w).empty();
   }
-  CHECK(reported > cases(7, 30));
+  CHECK(reported > cases(2, 30));
 }

@@ -14,6 +14,7 @@
 
 #include "cleave/schedule/list/list_schedule.hpp"
 #include "cleave/schedule/memory/limit_saved_activations.hpp"
+#include "support/cases.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
 #include "support/random_dataflow.hpp"
@@ -337,7 +338,7 @@ run_layouts varied_layouts(rng& random, dataflow const& t, std::vector<std::int6
 
 TEST_CASE("make_rank_program: every read finds what the right pass or message wrote, in random models") {
   rng random(71);
-  for (int i = 0; i < 500; ++i) {
+  for (std::size_t i = 0; i < cases(170, 500); ++i) {
     CAPTURE(i);
     auto const t = random_dataflow(random, static_cast<std::uint32_t>(1 + random.below(7)));
     auto const ranks = static_cast<std::uint32_t>(1 + random.below(4));

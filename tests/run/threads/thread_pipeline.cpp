@@ -14,6 +14,7 @@
 #include "cleave/schedule/lower/reduce_ties.hpp"
 #include "cleave/schedule/memory/limit_saved_activations.hpp"
 #include "cleave/schedule/model/schedule_names.hpp"
+#include "support/cases.hpp"
 #include "support/linear_chain.hpp"
 #include "support/linear_engine.hpp"
 #include "support/random_dataflow.hpp"
@@ -87,7 +88,7 @@ TEST_CASE("thread_pipeline: every schedule family trains correctly under random 
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const family = static_cast<schedule_family>(f);
     auto const s = family_schedule(family, 4, 8);
-    for (int i = 0; i < 3; ++i) {
+    for (std::size_t i = 0; i < cases(1, 3); ++i) {
       linear_chain const c(s, random);
       auto const lowering = random_lowering(random);
       CAPTURE(name_of(family));
@@ -103,7 +104,7 @@ TEST_CASE("thread_pipeline: every schedule family trains correctly under random 
 
 TEST_CASE("thread_pipeline: sums gradients over replicas and ties, and all copies become equal") {
   rng random(3);
-  for (int i = 0; i < 40; ++i) {
+  for (std::size_t i = 0; i < cases(14, 40); ++i) {
     CAPTURE(i);
     auto const s =
         family_schedule(random.one_in(2) ? schedule_family::interleaved_1f1b : schedule_family::zbv, 2, 4);
@@ -222,7 +223,7 @@ TEST_CASE("thread_pipeline: offloading or recomputing activations changes no res
 
 TEST_CASE("thread_pipeline: any schedule of any stages matches sequential execution") {
   rng random(1);
-  for (int i = 0; i < 300; ++i) {
+  for (std::size_t i = 0; i < cases(100, 300); ++i) {
     CAPTURE(i);
     auto const c = random_linear_model(random);
     auto const ranks = static_cast<std::uint32_t>(1 + random.below(4));

@@ -11,6 +11,7 @@
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "cleave/schedule/verify/deadlock.hpp"
 #include "cleave/schedule/verify/verify.hpp"
+#include "support/cases.hpp"
 #include "support/every_delivery.hpp"
 #include "support/message_census.hpp"
 #include "support/random_schedule.hpp"
@@ -36,11 +37,13 @@ TEST_CASE("lower: with message_order::rounds, receives come in PyTorch's order")
 }
 
 TEST_CASE("lower: every family finishes with every delivery that its options allow") {
+  std::size_t number = 0;
   for (std::size_t f = 0; f < schedule_names.size(); ++f) {
     auto const s = testing::family_schedule(static_cast<schedule_family>(f), 4, 8);
     for (auto const messages : {message_order::timed, message_order::rounds})
       for (auto const receives : {receive_time::at_once, receive_time::deferred})
         for (auto const sends : {send_manner::posted, send_manner::blocking}) {
+          if (number++ % 3 != 0 && !testing::all_cases()) continue;
           auto const lowered = lower(s, {.messages = messages,
                                          .receives = receives,
                                          .sends = sends,
@@ -60,7 +63,7 @@ TEST_CASE("lower: every family finishes with every delivery that its options all
 
 TEST_CASE("lower: random schedules finish with every delivery, and each message comes once and in order") {
   testing::rng random(1);
-  for (int round = 0; round < 300; ++round) {
+  for (std::size_t round = 0; round < testing::cases(100, 300); ++round) {
     auto const s = testing::random_list_schedule(random);
     auto const lowered =
         lower(s, {.times = {testing::random_costs(random, s.place.stages()), random.unit()},

@@ -16,6 +16,7 @@
 #include "cleave/schedule/model/schedule_names.hpp"
 #include "cleave/schedule/simulate/simulate.hpp"
 #include "cleave/schedule/text/schedule_csv.hpp"
+#include "support/cases.hpp"
 #include "support/every_delivery.hpp"
 #include "support/message_census.hpp"
 #include "support/random_schedule.hpp"
@@ -142,7 +143,7 @@ TEST_CASE("send_in_time: costs change the places of receives") {
 
 TEST_CASE("send_in_time: every family finishes with every delivery, in the time of its passes alone") {
   for (std::size_t f = 0; f < schedule_names.size(); ++f)
-    for (std::uint32_t p = 1; p < 4; ++p) {
+    for (std::uint32_t p = 1; p < testing::cases(3, 4); ++p) {
       auto const s = testing::family_schedule(static_cast<schedule_family>(f), 2 * p, 4 * p);
       check_sent(s);
       check_sent(s, {.base_latency = 0});
@@ -151,7 +152,7 @@ TEST_CASE("send_in_time: every family finishes with every delivery, in the time 
 
 TEST_CASE("send_in_time: random schedules with unrelated costs finish in the time of their passes alone") {
   testing::rng random(1);
-  for (int round = 0; round < 300; ++round) {
+  for (std::size_t round = 0; round < testing::cases(100, 300); ++round) {
     auto const s = testing::random_list_schedule(random);
     check_sent(s,
                {testing::random_costs(random, s.place.stages()), static_cast<double>(random.below(9)) / 8});
@@ -160,7 +161,7 @@ TEST_CASE("send_in_time: random schedules with unrelated costs finish in the tim
 
 TEST_CASE("send_in_time: each list equals the passes and messages of its rank sorted by time") {
   testing::rng random(2);
-  for (int round = 0; round < 300; ++round) {
+  for (std::size_t round = 0; round < testing::cases(100, 300); ++round) {
     auto s = random.one_in(2) ? testing::random_list_schedule(random)
                               : testing::family_schedule(
                                     static_cast<schedule_family>(random.below(schedule_names.size())), 4, 8);
@@ -175,7 +176,7 @@ TEST_CASE("send_in_time: each list equals the passes and messages of its rank so
 TEST_CASE("send_in_time: schedules whose passes take no time still finish") {
   testing::rng random(3);
   stage_cost const nothing{.forward = 0, .backward = 0, .input_gradient = 0, .weight_gradient = 0};
-  for (int round = 0; round < 100; ++round) {
+  for (std::size_t round = 0; round < testing::cases(35, 100); ++round) {
     auto const s = testing::random_list_schedule(random);
     auto const lowered = send_in_time(s, {.costs = {nothing}, .base_latency = 0});
     CHECK(without_messages(lowered) == without_messages(s));

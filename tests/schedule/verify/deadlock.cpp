@@ -12,6 +12,7 @@
 
 #include "cleave/schedule/families/generate.hpp"
 #include "cleave/schedule/text/schedule_csv.hpp"
+#include "support/cases.hpp"
 #include "support/plain_lowering.hpp"
 #include "support/queue_run.hpp"
 #include "support/rng.hpp"
@@ -148,7 +149,8 @@ TEST_CASE("find_deadlock: rejects counts that are too large for the lists, and a
 TEST_CASE("find_deadlock: verdicts match real queues, for good and shuffled lists") {
   testing::rng random(20);
   std::size_t stuck = 0, finished = 0;
-  for (int i = 0; i < 600; ++i) {
+  auto const rounds = testing::cases(200, 600);
+  for (std::size_t i = 0; i < rounds; ++i) {
     auto s = random_lowered(random);
     if (i % 4 != 0) shuffle_some(random, s);
     for (auto const d : {delivery::buffered, delivery::rendezvous, delivery::async, delivery::pair_stream}) {
@@ -158,8 +160,8 @@ TEST_CASE("find_deadlock: verdicts match real queues, for good and shuffled list
       if (auto const found = find_deadlock(s, d)) REQUIRE(is_circle(s, found->cycle));
     }
   }
-  CHECK(stuck > 300);
-  CHECK(finished > 300);
+  CHECK(stuck > rounds / 2);
+  CHECK(finished > rounds / 2);
 }
 
 TEST_CASE("find_deadlock: without messages, verdicts match a naive run") {
@@ -229,7 +231,7 @@ TEST_CASE("find_deadlock: a wait before its send is passed, except with delivery
 
 TEST_CASE("find_deadlock: more buffers or queues never add a deadlock") {
   testing::rng random(22);
-  for (int i = 0; i < 200; ++i) {
+  for (std::size_t i = 0; i < testing::cases(70, 200); ++i) {
     auto s = random_lowered(random);
     shuffle_some(random, s);
     auto const finishes = [&](delivery_rules const& rules) { return !find_deadlock(s, rules); };
@@ -248,7 +250,8 @@ TEST_CASE("find_deadlock: more buffers or queues never add a deadlock") {
 TEST_CASE("find_deadlock: verdicts match threads with blocking queues, for good and shuffled lists") {
   testing::rng random(23);
   std::size_t stuck = 0, finished = 0;
-  for (int i = 0; i < 80; ++i) {
+  auto const rounds = testing::cases(28, 80);
+  for (std::size_t i = 0; i < rounds; ++i) {
     auto s = random_lowered(random);
     if (i % 4 != 0) shuffle_some(random, s);
     if (i % 3 == 0) testing::mark_some_groups(random, s);
@@ -261,6 +264,6 @@ TEST_CASE("find_deadlock: verdicts match threads with blocking queues, for good 
       if (auto const found = find_deadlock(s, rules)) REQUIRE(is_circle(s, found->cycle));
     }
   }
-  CHECK(stuck > 100);
-  CHECK(finished > 100);
+  CHECK(stuck > rounds * 5 / 4);
+  CHECK(finished > rounds * 5 / 4);
 }
