@@ -74,7 +74,7 @@ std::string refusal_of(module_graph const& g, stage_bytes_limits const& limits =
 TEST_CASE("write_stage_bytes: random stages read back equal and always have the same bytes") {
   testing::rng random(11);
   std::size_t bodies = 0, largest = 0;
-  for (std::size_t i = 0; i < testing::cases(50, 300); ++i) {
+  for (std::size_t i = 0; i < testing::cases(20, 300); ++i) {
     auto const g = testing::rich_module_graph(random, random.below(30), 3);
     auto const written = write_stage_bytes(g);
     auto const back = read_stage_bytes(written, testing::operators_of(g));
@@ -85,7 +85,7 @@ TEST_CASE("write_stage_bytes: random stages read back equal and always have the 
     for (auto const& a : g.attributes()) bodies += a.body.size();
     largest = std::max(largest, written.size());
   }
-  CHECK(bodies > testing::cases(15, 100));
+  CHECK(bodies > testing::cases(5, 100));
   CHECK(largest > 10'000);
 }
 
@@ -127,9 +127,9 @@ TEST_CASE("write_stage_bytes: an empty graph, empty names and an empty shape rea
   CHECK(back[0].shape->empty());
 }
 
-TEST_CASE("write_stage_bytes: handles bodies nested 20,000 deep on a small stack") {
+TEST_CASE("write_stage_bytes: handles deeply nested bodies on a small stack") {
   testing::on_small_stack([] {
-    auto const g = nested_stage(20'000);
+    auto const g = nested_stage(testing::cases(5'000, 20'000));
     auto const back = read_stage_bytes(write_stage_bytes(g), testing::operators_of(g));
     CHECK(same_graph(back, g));
   });
@@ -204,7 +204,7 @@ TEST_CASE("find_stage_bytes_fault: rejects each of many random bit flips") {
 TEST_CASE("read_stage_bytes: altered bytes with a correct checksum are rejected or read back equal") {
   testing::rng random(8);
   std::size_t taken = 0, refused = 0;
-  auto const graphs = testing::cases(15, 40), edits = testing::cases(50, 200);
+  auto const graphs = testing::cases(8, 40), edits = testing::cases(30, 200);
   for (std::size_t i = 0; i < graphs; ++i) {
     auto const g = testing::rich_module_graph(random, random.below(12), 2);
     auto const written = write_stage_bytes(g);

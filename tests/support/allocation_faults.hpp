@@ -72,14 +72,14 @@ inline std::string text_of(std::exception_ptr const& thrown) {
 }
 
 /// Calls `f` again and again, each time with another allocation that fails, until none does. Each of the
-/// first 60 fails once (300 if all cases run), then one in eight (sixteen) of so many. Each call must throw
+/// first 25 fails once (300 if all cases run), then one in three (sixteen) of so many. Each call must throw
 /// that there was no memory or succeed with the result of a call without failures, leak nothing, and leave
 /// what it was given as `kept()` expects.
 template <class F, class Kept>
 void check_each_failure(F f, Kept kept) {
   using faults = allocation_faults;
-  auto const every = static_cast<std::int64_t>(cases(60, 300)),
-             part = static_cast<std::int64_t>(cases(8, 16));
+  auto const every = static_cast<std::int64_t>(cases(25, 300)),
+             part = static_cast<std::int64_t>(cases(3, 16));
   auto const expected = f();
   CHECK(f() == expected);  // and all that is made once has been made
   CHECK(kept());
