@@ -108,7 +108,7 @@ double least_value(placement_row const& row, device_network const& net, placemen
 TEST_CASE("place: finds what trying everything finds") {
   splitmix random(3);
   int optimal = 0, tried = 0;
-  auto const rounds = testing::cases(60, 400);
+  auto const rounds = testing::cases(20, 400);
   for (std::size_t round = 0; round < rounds; ++round) {
     CAPTURE(round);
     auto const row = random_row(random, 1 + random.below(6));
@@ -137,7 +137,7 @@ TEST_CASE("place: finds what trying everything finds") {
 TEST_CASE(
     "place: is never worse than equal slices, slices in proportion to memory, or the fastest device alone") {
   splitmix random(4);
-  for (std::size_t round = 0; round < testing::cases(8, 80); ++round) {
+  for (std::size_t round = 0; round < testing::cases(3, 80); ++round) {
     CAPTURE(round);
     auto const units = static_cast<std::uint32_t>(20 + random.below(100));
     auto const devices = static_cast<std::uint32_t>(2 + random.below(12));

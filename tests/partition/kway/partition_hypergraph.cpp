@@ -142,8 +142,8 @@ TEST_CASE("measure_cut: counts as a set of parts per net does") {
 TEST_CASE("partition_hypergraph: keeps limits, reports what it did and does not depend on threads") {
   testing::rng r(3);
   for (int i = 0; i < 2; ++i) {
-    auto const h = i % 2 == 0 ? netlist(r, testing::cases(120, 500))
-                              : random_hypergraph(r, testing::cases(80, 250), testing::cases(110, 350), true);
+    auto const h = i % 2 == 0 ? netlist(r, testing::cases(60, 500))
+                              : random_hypergraph(r, testing::cases(40, 250), testing::cases(55, 350), true);
     for (auto const preset : presets)
       for (auto const objective : objectives) {
         auto const k = static_cast<std::uint32_t>(2 + r.below(9));
@@ -161,7 +161,7 @@ TEST_CASE("partition_hypergraph: keeps limits, reports what it did and does not 
 TEST_CASE("partition_hypergraph: finds the groups of a hypergraph that falls apart") {
   testing::rng r(4);
   hypergraph<std::uint32_t> h;
-  auto const each = testing::cases(50, 100);
+  auto const each = testing::cases(40, 100);
   h.nodes = 4 * each;
   std::vector<std::uint32_t> name(h.nodes);
   for (std::uint32_t n = 0; n < h.nodes; ++n) name[n] = n;
@@ -172,8 +172,11 @@ TEST_CASE("partition_hypergraph: finds the groups of a hypergraph that falls apa
     h.offsets.push_back(static_cast<std::uint32_t>(h.pins.size()));
   }
   for (auto const preset : presets)
-    for (auto const objective : objectives)
+    for (auto const objective : objectives) {
+      bool const is_slow = preset == kway_preset::quality && objective == hypergraph_objective::cut_nets;
+      if (is_slow && !testing::all_cases()) continue;
       CHECK(partition_hypergraph(h.view(), 4, {.preset = preset, .objective = objective}).cut.cut_nets == 0);
+    }
 }
 
 TEST_CASE("partition_hypergraph: fixed nodes are in their parts, and shares set the weights") {
@@ -233,7 +236,7 @@ TEST_CASE("partition_hypergraph: weights may be real numbers, or close to the la
 TEST_CASE("partition_hypergraph: sums of real weights over large nets, and huge limits, do not overflow") {
   testing::rng r(7);
   hypergraph<std::uint32_t, std::int64_t, double> h;
-  h.nodes = testing::cases(120, 300);
+  h.nodes = testing::cases(48, 300);
   for (int e = 0; e < 40; ++e) {
     for (std::size_t pin = 0; pin < h.nodes / 2; ++pin)
       h.pins.push_back(static_cast<std::uint32_t>(r.below(h.nodes)));

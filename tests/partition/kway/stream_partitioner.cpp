@@ -190,7 +190,7 @@ TEST_CASE("stream_partitioner: a buffer for all nodes cuts a ring of cliques bet
 
 TEST_CASE("stream_partitioner: threads do not affect the result, seeds are kept") {
   testing::rng r(5);
-  auto const nodes = testing::cases(400, 1000);
+  auto const nodes = testing::cases(100, 1000);
   auto const g = testing::random_adjacency(r, nodes, 3 * nodes, 3);
   stream_options o{.imbalance = 0.1, .buffer = nodes / 4, .seed = 7};
   auto const one = streamed(g, 8, o);

@@ -137,8 +137,8 @@ TEST_CASE("cholesky_fill: rejects an order that is not a permutation") {
 
 TEST_CASE("nested_dissection: returns permutations of random graphs, equal for equal seeds") {
   rng r(2);
-  for (std::size_t i = 0; i < testing::cases(8, 60); ++i) {
-    auto const nodes = 1 + r.below(800);
+  for (std::size_t i = 0; i < testing::cases(6, 60); ++i) {
+    auto const nodes = 1 + r.below(testing::cases(500, 800));
     auto const g = testing::random_adjacency(r, nodes, r.below(4 * nodes), 1 + r.below(3));
     dissection_options const options{.imbalance = 0.1 * static_cast<double>(r.below(6)),
                                      .restarts = static_cast<std::uint32_t>(1 + r.below(5)),
@@ -178,12 +178,14 @@ TEST_CASE("nested_dissection: accepts empty, edgeless and disconnected graphs") 
 }
 
 TEST_CASE("nested_dissection: fills much less than the natural order, and reports its separators") {
-  auto const grid = testing::grid_adjacency(60, 60);
-  CHECK(5 * checked(grid) < 2 * cholesky_fill(grid.view(), identity(3600)).nonzeros);
+  auto const side = static_cast<std::uint32_t>(testing::cases(40, 60)),
+             edge = static_cast<std::uint32_t>(testing::cases(10, 14));
+  auto const grid = testing::grid_adjacency(side, side), cube = cube_of(edge);
+  CHECK(5 * checked(grid) < 2 * cholesky_fill(grid.view(), identity(side * side)).nonzeros);
   auto const o = nested_dissection(grid.view());
   REQUIRE(!o.separator_sizes.empty());
-  CHECK(o.separator_sizes[0] <= 60);
-  CHECK(2 * checked(cube_of(14)) < cholesky_fill(cube_of(14).view(), identity(2744)).nonzeros);
+  CHECK(o.separator_sizes[0] <= side);
+  CHECK(2 * checked(cube) < cholesky_fill(cube.view(), identity(edge * edge * edge)).nonzeros);
 }
 
 TEST_CASE("nested_dissection: keeps nodes with equal neighbours together") {
@@ -215,9 +217,10 @@ TEST_CASE("nested_dissection: rejects invalid graphs and options") {
 TEST_CASE("nested_dissection: orders graphs without light separators by minimum degree alone") {
   rng r(4);
   std::vector<testing::weighted_edge> edges;
-  for (std::uint32_t i = 0; i < 6000; ++i)
-    edges.push_back({static_cast<std::uint32_t>(r.below(1500)), static_cast<std::uint32_t>(r.below(1500))});
-  auto const g = testing::adjacency_of(1500, edges);
+  auto const nodes = static_cast<std::uint32_t>(testing::cases(750, 1500));
+  for (std::uint32_t i = 0; i < 4 * nodes; ++i)
+    edges.push_back({static_cast<std::uint32_t>(r.below(nodes)), static_cast<std::uint32_t>(r.below(nodes))});
+  auto const g = testing::adjacency_of(nodes, edges);
   CHECK(nested_dissection(g.view()).separator_sizes.empty());
-  CHECK(checked(g) == checked(g, {.leaf = 1500}));
+  CHECK(checked(g) == checked(g, {.leaf = nodes}));
 }

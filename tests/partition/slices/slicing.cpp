@@ -9,6 +9,7 @@
 
 #include "cleave/partition/units/topological_orders.hpp"
 #include "cleave/partition/units/units.hpp"
+#include "support/cases.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
 
@@ -108,7 +109,8 @@ TEST_CASE("slicer: load() equals the cost of a slice by definition") {
 TEST_CASE("slicer: slices_within() succeeds exactly from the optimum on, and below it gives a valid bound") {
   rng r(2);
   int refused = 0;
-  for (int i = 0; i < 400; ++i) {
+  auto const rounds = static_cast<int>(cleave::testing::cases(140, 400));
+  for (int i = 0; i < rounds; ++i) {
     sample const x(r, 1 + r.below(6));
     auto const optimum = x.optimum();
     cleave::detail::slicer<index_type> s(x.task);
@@ -127,13 +129,14 @@ TEST_CASE("slicer: slices_within() succeeds exactly from the optimum on, and bel
       }
     }
   }
-  CHECK(refused > 1000);
+  CHECK(refused > rounds * 5 / 2);
 }
 
 TEST_CASE("best_slices: finds the optimum, and nothing if asked for less") {
   rng r(3);
   int infeasible = 0;
-  for (int i = 0; i < 800; ++i) {
+  auto const rounds = static_cast<int>(cleave::testing::cases(270, 800));
+  for (int i = 0; i < rounds; ++i) {
     sample const x(r, 1 + r.below(6));
     auto const optimum = x.optimum();
     auto const best = cleave::detail::best_slices(x.task, 0);
@@ -149,13 +152,13 @@ TEST_CASE("best_slices: finds the optimum, and nothing if asked for less") {
     REQUIRE(!cleave::detail::best_slices(x.task, 0, optimum));
     REQUIRE(cleave::detail::best_slices(x.task, 0, optimum + 1)->load == optimum);
   }
-  CHECK(infeasible > 10);
-  CHECK(infeasible < 400);
+  CHECK(infeasible > rounds / 80);
+  CHECK(infeasible < rounds / 2);
 }
 
 TEST_CASE("slicer: improved() never worsens slices and keeps them legal") {
   rng r(4);
-  for (int i = 0; i < 200; ++i) {
+  for (std::size_t i = 0; i < cleave::testing::cases(70, 200); ++i) {
     sample const x(r, 2 + r.below(4));
     cleave::detail::slicer<index_type> s(x.task);
     auto const any = s.slices_within(cleave::detail::unreachable_load - 1);

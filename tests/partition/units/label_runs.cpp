@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "support/cases.hpp"
 #include "support/rng.hpp"
 
 using namespace cleave;
@@ -82,7 +83,8 @@ void check_order(labelled_table const& t, label_runs<std::uint32_t> const& r) {
 
 TEST_CASE("fewest_label_runs: equals the brute force over all orders and proves it") {
   testing::rng random(21);
-  for (int round = 0; round < 3000; ++round) {
+  auto const rounds = testing::cases(1000, 3000);
+  for (std::size_t round = 0; round < rounds; ++round) {
     auto const labels = static_cast<std::uint32_t>(1 + random.below(4));
     auto const t = random_table(random, random.below(11), labels, 1 + random.below(3));
     auto const r = fewest_label_runs(t.predecessors, t.label, labels);
@@ -96,8 +98,8 @@ TEST_CASE(
     "fewest_label_runs: without a search the result is not below the optimum, and the bound not above") {
   testing::rng random(22);
   std::size_t fewest = 0, proven = 0;
-  int const rounds = 2000;
-  for (int round = 0; round < rounds; ++round) {
+  auto const rounds = testing::cases(700, 2000);
+  for (std::size_t round = 0; round < rounds; ++round) {
     auto const labels = static_cast<std::uint32_t>(2 + random.below(3));
     auto const t = random_table(random, 10, labels, 1 + random.below(3));
     auto const r = fewest_label_runs(t.predecessors, t.label, labels, {.steps = 0});
@@ -114,12 +116,12 @@ TEST_CASE(
 
 TEST_CASE("fewest_label_runs: gives legal orders of long tables and the exact runs of a chain") {
   testing::rng random(23);
-  for (int round = 0; round < 20; ++round) {
+  for (std::size_t round = 0; round < testing::cases(7, 20); ++round) {
     auto const t = random_table(random, 300, 5, 2);
     check_order(t, fewest_label_runs(t.predecessors, t.label, std::uint32_t{5}));
   }
   labelled_table chain;
-  std::size_t const rows = 100'000;
+  auto const rows = testing::cases(50'000, 100'000);
   for (std::uint32_t n = 0; n < rows; ++n) {
     if (n > 0) chain.predecessors.add(n - 1);
     chain.predecessors.close();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/archetype.hpp"
+#include "support/cases.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
 #include "support/snapshot_builder.hpp"
@@ -115,7 +116,8 @@ TEST_CASE("acyclic_parts: can only merge or move a part between nodes that must 
 TEST_CASE("acyclic_parts: makes the fewest cuts and nearly the fewest moves") {
   testing::rng random(31);
   std::size_t cyclic = 0, fewest_moves = 0, moves = 0, least_moves = 0;
-  for (int round = 0; round < 400; ++round) {
+  auto const rounds = testing::cases(140, 400);
+  for (std::size_t round = 0; round < rounds; ++round) {
     auto const g = testing::random_graph(random, {.nodes = 6, .most_operands = 2, .ordered = 5});
     auto const p = testing::random_partition(random, g.nodes(), 3);
     if (!find_cycle_between_parts(g, p)) continue;
@@ -154,7 +156,7 @@ TEST_CASE("acyclic_parts: makes the fewest cuts and nearly the fewest moves") {
     moves += moved.moved.size();
     least_moves += least_moved;
   }
-  CHECK(cyclic > 100);
+  CHECK(cyclic > rounds / 4);
   CHECK(fewest_moves * 10 > cyclic * 8);
   MESSAGE(cyclic << " cycles: moves are the fewest in " << fewest_moves << ", " << moves << " for "
                  << least_moves);
@@ -163,7 +165,8 @@ TEST_CASE("acyclic_parts: makes the fewest cuts and nearly the fewest moves") {
 TEST_CASE("acyclic_parts: each policy gives a valid partition and reports exactly its changes") {
   testing::rng random(32);
   std::size_t cyclic = 0, refused = 0;
-  for (int round = 0; round < 3000; ++round) {
+  auto const rounds = testing::cases(1000, 3000);
+  for (std::size_t round = 0; round < rounds; ++round) {
     auto const g = testing::random_graph(random, {.nodes = 1 + random.below(30),
                                                   .most_operands = 3,
                                                   .reach = random.below(8),
@@ -212,14 +215,14 @@ TEST_CASE("acyclic_parts: each policy gives a valid partition and reports exactl
       }
     }
   }
-  CHECK(cyclic > 1000);
-  CHECK(refused > 10);
+  CHECK(cyclic > rounds / 3);
+  CHECK(refused > rounds / 300);
 }
 
 TEST_CASE("acyclic_parts: hardly any moved node could go back alone, and each part keeps one of its nodes") {
   testing::rng random(33);
   std::size_t moved = 0, stuck = 0;
-  for (int round = 0; round < 1000; ++round) {
+  for (std::size_t round = 0; round < testing::cases(330, 1000); ++round) {
     auto const g = testing::random_graph(random, {.nodes = 40, .most_operands = 2, .reach = 10});
     auto const p = testing::random_partition(random, g.nodes(), 4);
     auto const r = acyclic_parts(g, p, cycle_policy::move);
@@ -237,14 +240,15 @@ TEST_CASE("acyclic_parts: hardly any moved node could go back alone, and each pa
   CHECK(stuck * 100 > moved * 95);
 }
 
-TEST_CASE("acyclic_parts: needs only nodes and operands, and handles chains of 100,000 nodes") {
+TEST_CASE("acyclic_parts: needs only nodes and operands, and handles long chains") {
   archetype::graph const g;
   CHECK(acyclic_parts(g, partition{std::vector(2, part_id{0}), 1}, cycle_policy::cut).parts.parts == 1);
-  auto const long_chain = chain(100'000);
+  auto const nodes = testing::cases(50'000, 100'000);
+  auto const long_chain = chain(nodes);
   partition p{{}, 4};
-  for (std::uint32_t n = 0; n < 100'000; ++n) p.of.push_back(part_id{n / 100 % 4});
+  for (std::uint32_t n = 0; n < nodes; ++n) p.of.push_back(part_id{n / 100 % 4});
   auto const r = acyclic_parts(long_chain, p, cycle_policy::cut);
-  CHECK(r.new_cuts == 996);
-  CHECK(r.least_cuts == 996);
+  CHECK(r.new_cuts == nodes / 100 - 4);
+  CHECK(r.least_cuts == nodes / 100 - 4);
   CHECK_FALSE(find_cycle_between_parts(long_chain, acyclic_parts(long_chain, p, cycle_policy::move).parts));
 }
