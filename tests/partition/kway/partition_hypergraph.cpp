@@ -104,7 +104,8 @@ TEST_CASE(
   std::size_t found = 0, tried = 0;
   auto const rounds = testing::cases(14, 40);
   for (std::size_t i = 0; i < rounds; ++i) {
-    auto const h = random_hypergraph(r, 4 + r.below(5), 3 + r.below(12), i % 2 == 1);
+    auto const nodes = 4 + r.below(5), nets = 3 + r.below(12);
+    auto const h = random_hypergraph(r, nodes, nets, i % 2 == 1);
     auto const k = static_cast<std::uint32_t>(2 + r.below(2));
     for (auto const objective : objectives) {
       auto const p = partition_hypergraph(
