@@ -46,7 +46,8 @@ cleave::snapshot_arrays random_chain(rng& r, std::size_t nodes) {
     if (n > 0) operands.push_back(made.back());
     if (n > 2 && r.one_in(3)) operands.push_back(made[r.below(made.size() - 1)]);
     if (r.one_in(2)) operands.push_back(states[r.below(3)]);
-    made.push_back(b.node(static_cast<double>(r.below(30)), operands, r.below(5)));
+    auto const cost = static_cast<double>(r.below(30));
+    made.push_back(b.node(cost, operands, r.below(5)));
   }
   return b.build();
 }
