@@ -259,7 +259,7 @@ TEST_CASE("stream_partitioner: an error names the node and the fix") {
         std::string::npos);
   CHECK(text({.nodes = 2, .node_weight = -1}, {}, 1, nothing).find("total weight is negative") !=
         std::string::npos);
-  CHECK(text({.nodes = 2}, {.buffer = std::size_t{1} << 40}, 1, nothing).find("too large") !=
+  CHECK(text({.nodes = 2}, {.buffer = std::size_t{1} << 31}, 1, nothing).find("too large") !=
         std::string::npos);
   CHECK(testing::error_text<kway_option_error>([] { stream_partitioner(0, {.nodes = 2}); }).find("0 parts") !=
         std::string::npos);
