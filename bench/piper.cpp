@@ -7,13 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
-#include <optional>
+#include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cleave/place/place_replicated.hpp"
@@ -23,28 +19,6 @@
 namespace {
 
 using namespace bench::piper;
-
-/// The costs of slices. The layers of each are looked up once.
-class slices {
- public:
-  slices(workload const& w, double memory)
-      : w_(w), memory_(memory), known_(w.layers.size() * w.layers.size() * 16) {}
-
-  cleave::slice_cost operator()(std::uint32_t begin, std::uint32_t end, cleave::stage_form const& f) const {
-    auto& stage = known_[(begin * w_.layers.size() + end - 1) * 16 + f.shards];
-    if (!stage) {
-      std::vector<std::uint32_t> layers(end - begin);
-      std::iota(layers.begin(), layers.end(), begin);
-      stage = layers_of(w_, layers, f.shards);
-    }
-    return cost_of(*stage, f, memory_);
-  }
-
- private:
-  workload const& w_;
-  double memory_;
-  mutable std::vector<std::optional<std::vector<placed_layer>>> known_;  // by beginning, end and shards
-};
 
 /// Returns a plan of Piper as a placement whose copies keep microbatches by a rule.
 cleave::replicated_placement placement_of(json const& plan, workload const& w, double memory,
@@ -74,47 +48,34 @@ cleave::replicated_placement placement_of(json const& plan, workload const& w, d
 }  // namespace
 
 int main(int argc, char** argv) {
-  auto const root = std::string(CLEAVE_SOURCE_DIR) + "/bench/";
-  std::ifstream plans(argc > 1 ? argv[1] : root + "recorded/piper.jsonl");
-  if (!plans) return std::fprintf(stderr, "cannot read %s\n", argv[1]), 1;
   std::puts(
       "| workload | GiB | devices | Piper: stages × copies × shards | here, Piper's memory | period / "
-      "Piper's | step / "
-      "Piper's | here, whole rounds | step / Piper's | CPU s (Piper's) "
+      "Piper's | step / Piper's | here, whole rounds | step / Piper's | CPU s (Piper's) "
       "|\n|---|---|---|---|---|---|---|---|---|---|");
-  std::map<std::string, workload> known;
-  for (std::string line; std::getline(plans, line);) {
-    auto const plan = json::parse(line);
-    std::string const name = plan["workload"];
-    auto const& w = known.try_emplace(name, root + "data/piper/" + name + ".json").first->second;
-    double const memory = plan["memory_gib"].get<double>() * (1 << 30);
+  auto const compare = [](json const& plan, workload const& w, double memory, cleave::replication_options o) {
     auto const rule = cleave::kept_microbatches::fewest;
     bool const has_plan = plan.contains("period");
     auto const piper = placement_of(plan, w, memory, rule);
-    cleave::placement_row row;
-    row.units.cost.assign(w.layers.size() + 1, {0, 0, 0, 0, 0});
-    cleave::replication_options o{
-        .devices = plan["devices"], .microbatches = w.microbatches, .shards = w.shards};
-    o.device.memory = static_cast<std::uint64_t>(memory);
-    std::printf("| %s | %g | %u | %s |", name.c_str(), plan["memory_gib"].get<double>(), o.devices,
-                has_plan ? summary(piper).c_str() : "none fits");
     if (has_plan &&
         (std::abs(piper.period / plan["period"].get<double>() - 1) > 1e-6 || !fits(piper, memory)))
-      return std::fprintf(stderr, "the cost model differs from Piper's on %s: %g\n", line.c_str(),
-                          piper.period),
-             1;
+      throw std::runtime_error("here, the plan has the period " + std::to_string(piper.period));
+    std::printf(" %s |", has_plan ? summary(piper).c_str() : "none fits");
     // Where memory allows, Piper's plan may also keep whole rounds, if that makes its step shorter.
     double peer = has_plan ? step_of(piper) : 0;
     if (auto const more = placement_of(plan, w, memory, cleave::kept_microbatches::whole_rounds);
         has_plan && fits(more, memory))
       peer = std::min(peer, step_of(more));
+    o.shards = w.shards;
     double seconds = 0;
     for (auto const kept : {rule, cleave::kept_microbatches::whole_rounds}) {
       o.kept = kept;
-      slices const cost(w, memory);
+      slice_layers const layers(w);
+      auto const cost = [&](std::uint32_t begin, std::uint32_t end, cleave::stage_form const& f) {
+        return cost_of(layers(begin, end, f.shards), f, memory);
+      };
       try {
         cleave::replicated_placement p;
-        auto const s = bench::seconds([&] { p = place_replicated(row, o, cost); });
+        auto const s = bench::seconds([&] { p = place_replicated(row_of(w), o, cost); });
         std::printf(" %s |", summary(p).c_str());
         if (kept == rule) {
           seconds = s;
@@ -126,6 +87,6 @@ int main(int argc, char** argv) {
       }
     }
     std::printf(" %.1f (%.1f) |\n", seconds, plan["seconds"].get<double>());
-    std::fflush(stdout);
-  }
+  };
+  return each_plan(argc > 1 ? argv[1] : nullptr, "piper.jsonl", compare);
 }

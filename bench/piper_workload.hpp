@@ -5,10 +5,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <exception>
 #include <fstream>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +46,9 @@ struct workload {
   std::map<int, std::uint32_t> position;  ///< of each layer, by its id
 
   explicit workload(std::string const& path) {
-    auto const file = json::parse(std::ifstream(path));
+    std::ifstream in(path);
+    if (!in) throw std::runtime_error("no workload " + path);
+    auto const file = json::parse(in);
     microbatches = file["mbsInBatch"];
     std::map<std::pair<int, int>, double> bytes;
     std::map<int, std::vector<int>> before, after;
@@ -112,6 +118,27 @@ inline std::vector<placed_layer> layers_of(workload const& w, std::vector<std::u
   return made;
 }
 
+/// The layers of each slice of a workload on each number of shards, looked up once.
+class slice_layers {
+ public:
+  explicit slice_layers(workload const& w) : w_(w) {}
+
+  std::vector<placed_layer> const& operator()(std::uint32_t begin, std::uint32_t end,
+                                              std::uint32_t shards) const {
+    auto const [at, is_new] = known_.try_emplace({begin, end, shards});
+    if (is_new) {
+      std::vector<std::uint32_t> layers(end - begin);
+      std::iota(layers.begin(), layers.end(), begin);
+      at->second = layers_of(w_, layers, shards);
+    }
+    return at->second;
+  }
+
+ private:
+  workload const& w_;
+  mutable std::map<std::array<std::uint32_t, 3>, std::vector<placed_layer>> known_;
+};
+
 /// Returns what a stage takes if each microbatch is split into `shares`, on `shards` devices each. It chooses
 /// the layers that run again as Piper does: while memory is short, those that cost the least for each byte.
 inline cleave::slice_cost cost_of(std::vector<placed_layer> const& stage, cleave::stage_form const& f,
@@ -168,6 +195,42 @@ inline std::string summary(cleave::replicated_placement const& p) {
                                : std::to_string(r.first) + "–" + std::to_string(r.second);
   };
   return std::to_string(p.stages.size()) + " × " + range(widths) + " × " + range(shards);
+}
+
+/// Calls `f(plan, workload, memory, options)` with each plan of a file of JSON lines, after it has printed
+/// the first cells of its row. `file` is the one that the program was given, or `recorded` of the project.
+/// Returns the exit status of the program; an error names the line.
+template <class F>
+int each_plan(char const* file, std::string const& recorded, F f) {
+  auto const root = std::string(CLEAVE_SOURCE_DIR) + "/bench/";
+  auto const path = file ? std::string(file) : root + "recorded/" + recorded;
+  std::ifstream plans(path);
+  if (!plans) return std::fprintf(stderr, "cannot read %s\n", path.c_str()), 1;
+  std::map<std::string, workload> known;
+  std::size_t number = 0;
+  for (std::string line; std::getline(plans, line);) try {
+      ++number;
+      auto const plan = json::parse(line);
+      auto const name = plan.at("workload").get<std::string>();
+      auto const& w = known.try_emplace(name, root + "data/piper/" + name + ".json").first->second;
+      auto const gib = plan.at("memory_gib").get<double>();
+      cleave::replication_options o{.devices = plan.at("devices"), .microbatches = w.microbatches};
+      o.device.memory = static_cast<std::uint64_t>(gib * (1 << 30));
+      std::printf("| %s | %g | %u |", name.c_str(), gib, o.devices);
+      f(plan, w, gib * (1 << 30), o);
+      std::fflush(stdout);
+    } catch (std::exception const& e) {
+      std::fflush(stdout);
+      return std::fprintf(stderr, "%s, line %zu: %s\n", path.c_str(), number, e.what()), 1;
+    }
+  return 0;
+}
+
+/// A row of as many units as a workload has layers; a cost function says what its slices take.
+inline cleave::placement_row row_of(workload const& w) {
+  cleave::placement_row row;
+  row.units.cost.assign(w.layers.size() + 1, {0, 0, 0, 0, 0});
+  return row;
 }
 
 }  // namespace bench::piper

@@ -11,16 +11,14 @@ of them. Its devices split each microbatch into `width` equal shares, `shards` d
 stage run again in the backward pass, or none. OUT receives one JSON object a line, for each workload, memory in GiB and
 number of devices. bench/recorded/alpa.jsonl was made so.
 """
-import argparse
 import ast
 import json
-import pathlib
-import subprocess
-import tempfile
 import time
 
 import numba
 import numpy
+
+import plans
 
 SOURCE = "https://github.com/alpa-projects/alpa"
 COMMIT = "b8078a9f75cb4c90cabb4550ee48c99ef394e209"
@@ -109,48 +107,31 @@ def slice_costs(workload, memory, shapes):
     return layers, configurations, cost, followers
 
 
-def plan(training_dp, name, memory, devices):
-    path = pathlib.Path(__file__).parents[1] / "data" / "piper" / f"{name}.json"
-    workload = json.loads(path.read_text())
-    shapes = submeshes(devices)
-    layers, configurations, cost, followers = slice_costs(workload, memory * (1 << 30), shapes)
-    begin = time.process_time()
-    row = {"workload": name, "memory_gib": memory, "devices": devices}
-    try:
-        total, stages = training_dp(devices, workload["mbsInBatch"], shapes, cost, followers)
-    except AssertionError:  # which says that no solution was found
-        total, stages = None, []
-    row["seconds"] = round(time.process_time() - begin, 3)
-    row["stages"] = []
-    if total is not None:
-        row["cost"] = float(total)
-    for (first, last), shape, configuration in stages:
-        shards, again = configurations[configuration]
-        nodes = [layer["id"] for layer in layers[first:last]]
-        row["stages"].append({"nodes": nodes, "width": shapes[shape][0] * shapes[shape][1] // shards, "shards": shards,
-                              "again": bool(again)})
-    return row
+def planner_of(repository):
+    training_dp = training_dp_of(repository)
 
+    def plan(name, memory, devices):
+        workload = json.loads((plans.WORKLOADS / f"{name}.json").read_text())
+        shapes = submeshes(devices)
+        layers, configurations, cost, followers = slice_costs(workload, memory * (1 << 30), shapes)
+        begin = time.process_time()
+        try:
+            total, stages = training_dp(devices, workload["mbsInBatch"], shapes, cost, followers)
+        except AssertionError as e:
+            if "Unable to find any solution" not in str(e):
+                raise
+            return {"seconds": round(time.process_time() - begin, 3), "stages": []}
+        row = {"seconds": round(time.process_time() - begin, 3), "stages": [], "cost": float(total)}
+        for (first, last), shape, configuration in stages:
+            shards, again = configurations[configuration]
+            width = shapes[shape][0] * shapes[shape][1] // shards
+            nodes = [layer["id"] for layer in layers[first:last]]
+            row["stages"].append({"nodes": nodes, "width": width, "shards": shards, "again": bool(again)})
+        return row
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out")
-    parser.add_argument("--repository")
-    parser.add_argument("settings", nargs="*")
-    a = parser.parse_intermixed_args()
-    if len(a.settings) % 3:
-        parser.error("give NAME MEMORY DEVICES for each plan")
-    settings = [(n, float(m), int(k)) for n, m, k in zip(*[iter(a.settings)] * 3)] or SETTINGS
-    with tempfile.TemporaryDirectory() as folder:
-        if not a.repository:
-            subprocess.run(["git", "clone", "-q", SOURCE, folder], check=True)
-            subprocess.run(["git", "-C", folder, "checkout", "-q", COMMIT], check=True)
-        training_dp = training_dp_of(pathlib.Path(a.repository or folder))
-        plan(training_dp, "bert32a100", 80, 1)  # compiles it, so that no plan's time has that in it
-        with open(a.out, "w") as out:
-            for setting in settings:
-                print(json.dumps(plan(training_dp, *setting)), file=out, flush=True)
+    plan("bert32a100", 80, 1)  # numba compiles it, so that no plan's time has that in it
+    return plan
 
 
 if __name__ == "__main__":
-    main()
+    plans.record(__doc__, SOURCE, COMMIT, SETTINGS, planner_of)

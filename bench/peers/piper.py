@@ -8,12 +8,11 @@ Fetches github.com/msr-fiddle/piper into a temporary folder (or uses FOLDER), co
 and writes one JSON object a line to OUT, each with the plan for one workload, memory in GiB and number of devices: those
 of its paper with at most 512 devices, or those that are given. bench/recorded/piper.jsonl was made so.
 """
-import argparse
 import json
-import pathlib
 import subprocess
 import sys
-import tempfile
+
+import plans
 
 SOURCE = "https://github.com/msr-fiddle/piper"
 COMMIT = "d7fc8cf91048f4b71dc2f9182fa14ebf720c016e"
@@ -56,32 +55,18 @@ def build(repository):
     subprocess.run(command + [f"-include{i}" for i in INCLUDES], check=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out")
-    parser.add_argument("--repository")
-    parser.add_argument("settings", nargs="*")
-    a = parser.parse_intermixed_args()
-    if len(a.settings) % 3:
-        parser.error("give NAME MEMORY DEVICES for each plan")
-    settings = [(n, float(m), int(k)) for n, m, k in zip(*[iter(a.settings)] * 3)] or BERT + GNMT + RESNET
-    with tempfile.TemporaryDirectory() as folder:
-        repository = pathlib.Path(a.repository or folder)
-        if not a.repository:
-            subprocess.run(["git", "clone", "-q", SOURCE, folder], check=True)
-            subprocess.run(["git", "-C", folder, "checkout", "-q", COMMIT], check=True)
-        build(repository)
-        with open(a.out, "w") as out:
-            for name, memory, devices in settings:
-                command = [repository / "record", repository / "inputs" / f"{name}.json", str(memory), str(devices)]
-                run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-                if run.returncode:
-                    sys.exit(f"piper failed on {name} with {memory} GiB and {devices} devices")
-                row = {"workload": name, "memory_gib": memory, "devices": devices, **json.loads(run.stdout)}
-                out.write(json.dumps(row) + "\n")
-                out.flush()
-                print(name, memory, devices, row.get("period"), f"{row['seconds']:.1f} s", file=sys.stderr)
+def planner_of(repository):
+    build(repository)
+
+    def plan(name, memory, devices):
+        command = [repository / "record", repository / "inputs" / f"{name}.json", str(memory), str(devices)]
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if run.returncode:
+            sys.exit(f"piper failed on {name} with {memory} GiB and {devices} devices")
+        return json.loads(run.stdout)
+
+    return plan
 
 
 if __name__ == "__main__":
-    main()
+    plans.record(__doc__, SOURCE, COMMIT, BERT + GNMT + RESNET, planner_of)
