@@ -1,18 +1,9 @@
 # Builds all of `examples` as one program, each in a namespace of its own; `joined_examples SUBJECT/NN_name` runs one.
 # What many of them include and call is compiled once a subject, not once an example.
 
-add_program(joined_examples kept ${examples})
+add_program(joined_examples kept ${examples})  # kept: those whose libraries are here
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kept})
 set(includes "")
-foreach(example IN LISTS kept)
-  get_filename_component(folder ${example} DIRECTORY)
-  file(STRINGS ${example} lines REGEX "^#include")
-  list(TRANSFORM lines REPLACE "\"(.*)\"" "\"${folder}/\\1\"")
-  list(APPEND includes ${lines})
-endforeach()
-list(REMOVE_DUPLICATES includes)
-list(JOIN includes "\n" includes)
-
 set(subjects "")
 set(declarations "")
 set(calls "")
@@ -28,13 +19,17 @@ foreach(example IN LISTS kept)
   string(REPLACE "\nint main(" "\nint run(" text "${text}")
   string(REGEX REPLACE "\n}\n(// [^\n]*\n)?\n// It prints:" "\n  return 0;  // as at the end of any main\n}\n\n" text "${text}")
   string(REGEX REPLACE "\n#include \"" "\n#include \"${folder}/" text "${text}")
+  string(REGEX MATCHALL "#include [^\n]*" lines "${text}")
 
+  list(APPEND includes ${lines})
   list(APPEND subjects ${subject})
   string(APPEND text_of_${subject} "namespace ${space} {\n#line 1 \"${example}\"\n${text}\n}\n")
   string(APPEND declarations "namespace ${space} { int run(int, char**); }\n")
   string(APPEND calls "  if (name == \"${name}\") return ${space}::run(count - 1, words + 1);\n")
   test_example(${example} $<TARGET_FILE:joined_examples> ${name})
 endforeach()
+list(REMOVE_DUPLICATES includes)
+list(JOIN includes "\n" includes)
 list(REMOVE_DUPLICATES subjects)
 set(text_of_main "#include <string_view>
 ${declarations}

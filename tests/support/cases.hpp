@@ -6,7 +6,8 @@
 namespace cleave::testing {
 
 /// Returns true if tests run all of their cases: if CLEAVE_ALL is set in the environment, as `./dev check
-/// seeds` does. Otherwise they run some, so that `./dev test`, whose sanitizers are slow, ends soon.
+/// cases` and `./dev check seeds` do. Otherwise they run some, so that `./dev test`, whose sanitizers are
+/// slow, ends soon.
 inline bool all_cases() {
   static bool const all = std::getenv("CLEAVE_ALL") != nullptr;
   return all;

@@ -31,7 +31,7 @@ inline std::string model_name(std::filesystem::path const& file) {
 
 /// Models that tests with sanitizers leave out, unless all cases run: most giants, and large models of a kind
 /// that another model has.
-constexpr std::string_view unsanitized_models[] = {
+inline constexpr std::string_view unsanitized_models[] = {
     "albert",          "bert12",        "bert4",        "bert4_dynamo",      "densenet121",
     "efficientnet_b0", "fan_50k",       "gpt2",         "ladder_100k",       "llama",
     "lstm_30k",        "lstm_unrolled", "mobilenet_v2", "resnet18_fresh_bn", "t5",

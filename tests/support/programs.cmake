@@ -7,7 +7,6 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> "$<$<COMPILE_LANGUAGE:CXX>:
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 raises these falsely: on sums of strings (GCC bug 105651) and on copies of a std::variant that holds one (105562).
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-maybe-uninitialized>")
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=500000>)  # it frees memory less often, in 9 % of its time
 endif()
 
 # Kernels are compiled where nvcc is found. Its host compiler takes the flags of the other one, the sanitizers' above all.
