@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/place/detail/chain_step.hpp"
 #include "cleave/place/detail/device_classes.hpp"
 #include "cleave/place/device_network.hpp"
 #include "cleave/place/placement.hpp"
@@ -35,7 +36,8 @@ class placement_costs {
         memory_(row.units, schedule_, o.microbatches),
         crossing_(row.units),
         alike_(classify(row, net)),
-        class_of_(net.devices.size()) {
+        class_of_(net.devices.size()),
+        chain_(schedule_, o.microbatches) {
     for (std::uint32_t c = 0; c < alike_.members.size(); ++c)
       for (auto const d : alike_.members[c]) class_of_[d] = c;
   }
@@ -71,11 +73,24 @@ class placement_costs {
 
   double latency(ordered_cut const& p) const { return latency_of(alike_.classes, crossing_, classed(p)); }
 
-  /// Returns the simulated time of a step.
+  /// Returns the simulated time of a step. O(stages · microbatches). With uplinks it takes the simulation of
+  /// any schedule, which is tens of times as slow.
   double step(ordered_cut const& p) const {
-    auto const placed = placed_by(p);
-    if (made_.ranks.size() != placed.stages.size()) made_ = schedule_of(placed);
-    return simulate(made_, simulate_options_of(placed, net_)).makespan;
+    if (has_uplinks()) {
+      auto const placed = placed_by(p);
+      if (made_.ranks.size() != placed.stages.size()) made_ = schedule_of(placed);
+      return simulate(made_, simulate_options_of(placed, net_)).makespan;
+    }
+    stages_.clear();
+    for (std::uint32_t s = 0; s < p.devices.size(); ++s) {
+      auto const time = time_of(p, s);
+      stages_.push_back({time.forward, time.backward, {}, {}});
+      if (s == 0) continue;
+      auto const bytes = crossing_.at(p.cut[s]);
+      stages_[s - 1].activation = delay_of(p.devices[s - 1], p.devices[s], bytes.activation);
+      stages_[s].gradient = delay_of(p.devices[s], p.devices[s - 1], bytes.gradient);
+    }
+    return chain_.makespan(stages_);
   }
 
   /// Returns a lower bound on the time of a step: a stage works for all microbatches, after one forward pass
@@ -134,6 +149,11 @@ class placement_costs {
     return made;
   }
 
+  link_delay delay_of(std::uint32_t from, std::uint32_t to, std::uint64_t bytes) const {
+    auto const there = link(from, to);
+    return {static_cast<double>(bytes) / there.bandwidth, there.latency};
+  }
+
   static bool has_backward(placement_row const& row) {
     auto const has = [](std::vector<stage_cost> const& cost) {
       return !cost.empty() && cost.back().backward > 0;
@@ -190,6 +210,8 @@ class placement_costs {
   classified_devices alike_;
   std::vector<std::uint32_t> class_of_;
   mutable cleave::schedule made_ = {};  // for the number of stages that was asked for last
+  mutable chain_step chain_;
+  mutable std::vector<chain_stage> stages_;
 };
 
 }  // namespace cleave::detail
