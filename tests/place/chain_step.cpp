@@ -12,6 +12,7 @@
 #include "cleave/place/placement.hpp"
 #include "cleave/schedule/simulate/simulate.hpp"
 #include "support/cases.hpp"
+#include "support/rng.hpp"
 
 using namespace cleave;
 using namespace cleave::detail;
@@ -30,7 +31,7 @@ double random_time(splitmix& random, std::uint64_t most, bool in_quarters) {
 }  // namespace
 
 TEST_CASE("chain_step: the makespan of simulate, to the last bit") {
-  splitmix random(11);
+  testing::rng random(11);
   for (int i = 0; i < (testing::all_cases() ? 20'000 : 1'000); ++i) {
     auto const k = 1 + random.below(9);
     auto const m = static_cast<std::uint32_t>(1 + random.below(12));

@@ -12,12 +12,13 @@
 #include "cleave/core/random.hpp"
 #include "cleave/place/place.hpp"
 #include "support/cases.hpp"
+#include "support/rng.hpp"
 
 using namespace cleave;
 using namespace cleave::detail;
 
 TEST_CASE("place_set: runs are those of a plain set, within and across words") {
-  splitmix random(11);
+  testing::rng random(11);
   for (int round = 0; round < 300; ++round) {
     CAPTURE(round);
     auto const places = 1 + random.below(260);
@@ -77,7 +78,7 @@ double least_period_of_slices(placement_row const& r, rank_link const& link, std
 }  // namespace
 
 TEST_CASE("place: long rows on devices that are alike have the period of a plain table") {
-  splitmix random(12);
+  testing::rng random(12);
   for (std::size_t round = 0; round < testing::cases(10, 100); ++round) {
     CAPTURE(round);
     auto const n = 60 + random.below(240);

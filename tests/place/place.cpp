@@ -12,6 +12,7 @@
 
 #include "cleave/core/random.hpp"
 #include "support/cases.hpp"
+#include "support/rng.hpp"
 
 using namespace cleave;
 
@@ -106,7 +107,7 @@ double least_value(placement_row const& row, device_network const& net, placemen
 }  // namespace
 
 TEST_CASE("place: finds what trying everything finds") {
-  splitmix random(3);
+  testing::rng random(3);
   int optimal = 0, tried = 0;
   auto const rounds = testing::cases(20, 400);
   for (std::size_t round = 0; round < rounds; ++round) {
@@ -136,7 +137,7 @@ TEST_CASE("place: finds what trying everything finds") {
 
 TEST_CASE(
     "place: is never worse than equal slices, slices in proportion to memory, or the fastest device alone") {
-  splitmix random(4);
+  testing::rng random(4);
   for (std::size_t round = 0; round < testing::cases(3, 80); ++round) {
     CAPTURE(round);
     auto const units = static_cast<std::uint32_t>(20 + random.below(100));
@@ -193,7 +194,7 @@ TEST_CASE("place: leaves out a device that would slow the others down") {
 }
 
 TEST_CASE("place: refusals name what is wrong and the remedy") {
-  splitmix random(8);
+  testing::rng random(8);
   auto const row = random_row(random, 5);
   device_network const net{.devices = {{.name = "a", .memory = 1}, {.name = "b", .memory = 2}}};
   auto const refusal = [&](auto const& call) -> std::string {

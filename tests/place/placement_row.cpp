@@ -8,6 +8,7 @@
 
 #include "cleave/core/random.hpp"
 #include "cleave/graph/snapshot_arrays.hpp"
+#include "support/rng.hpp"
 
 using namespace cleave;
 
@@ -44,7 +45,7 @@ snapshot_arrays random_arrays(splitmix& random, std::uint32_t nodes) {
 }  // namespace
 
 TEST_CASE("placement_row_of: sums and crossings are what counting each place anew gives") {
-  splitmix random(5);
+  testing::rng random(5);
   for (int round = 0; round < 200; ++round) {
     CAPTURE(round);
     auto const nodes = static_cast<std::uint32_t>(1 + random.below(9));
@@ -90,7 +91,7 @@ TEST_CASE("placement_row_of: sums and crossings are what counting each place ane
 }
 
 TEST_CASE("placement_row_of: costs of a kind are sums of their own, and bad options are refused") {
-  splitmix random(6);
+  testing::rng random(6);
   auto const g = random_arrays(random, 4);
   auto const made = detail::row_of_arrays(g, {.kind = {"a", "", "a", "b"}});
   REQUIRE(made.kinds.size() == 2);
