@@ -52,23 +52,21 @@ class chain_step {
 
  private:
   struct progress {
-    std::uint32_t next = 0;                           // position in the list of the stage
-    std::uint32_t activations = 0, gradients = 0;     // that have arrived
+    std::size_t next = 0;                             // position in the list of the stage
+    std::size_t activations = 0, gradients = 0;       // that have arrived
     double free = 0;                                  // time from which it can run the next pass
     double activations_left = 0, gradients_left = 0;  // times at which the last ones that it sent left
   };
   struct pass {
     bool is_backward;
-    std::uint32_t microbatch;
+    std::size_t microbatch;
   };
 
   /// Returns the pass at a position in the list of stage `s` of `k`.
-  pass pass_at(std::size_t s, std::size_t k, std::uint32_t position) const {
+  pass pass_at(std::size_t s, std::size_t k, std::size_t position) const {
     auto const m = microbatches_;
     if (schedule_ == schedule_family::forward_only) return {false, position};
-    auto const first = schedule_ == schedule_family::gpipe
-                           ? m
-                           : static_cast<std::uint32_t>((std::min<std::size_t>)(m, k - s - 1));
+    auto const first = schedule_ == schedule_family::gpipe ? m : (std::min)(m, k - s - 1);
     if (position < first) return {false, position};
     if (position >= first + 2 * (m - first)) return {true, position - m};
     auto const in_pairs = position - first;
@@ -110,7 +108,7 @@ class chain_step {
   }
 
   schedule_family schedule_;
-  std::uint32_t microbatches_;
+  std::size_t microbatches_;
   std::vector<progress> states_;
   std::vector<double> activations_, gradients_;  // times of arrival, by stage and microbatch
 };
