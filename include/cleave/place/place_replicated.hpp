@@ -273,8 +273,8 @@ replicated_placement place_replicated(placement_row const& row, replication_opti
 
 /// Does the same, where `cost(begin, end, form)` also returns the time of the sums and the memory of a slice
 /// (`slice_cost`). The row gives only the number of units and the messages between them. A stage can then
-/// choose, by what it keeps, which layers run their forward passes again. Keeping more must not take less time
-/// or memory; nor must a larger slice, if slices times forms are more than 20 million.
+/// choose, by what it keeps, which layers run their forward passes again. Keeping more must not take less
+/// time or memory; nor must a larger slice, if slices times forms are more than 20 million.
 template <class Cost>
   requires std::is_invocable_r_v<slice_cost, Cost const&, std::uint32_t, std::uint32_t, stage_form const&>
 replicated_placement place_replicated(placement_row const& row, replication_options const& o,
