@@ -19,10 +19,10 @@ using namespace cleave::detail;
 
 namespace {
 
-/// No bytes for every third message.
+/// Returns a number of bytes, for a third of the messages 0.
 std::uint64_t random_bytes(splitmix& random) { return random.below(3) == 0 ? 0 : random.below(40); }
 
-/// A number of 0, 0.25, … `most` / 4; or, where numbers are not whole quarters, one with many digits.
+/// Returns 0, 0.25, … or `most` / 4; if `in_quarters` is false, with many more digits.
 double random_time(splitmix& random, std::uint64_t most, bool in_quarters) {
   auto const quarters = static_cast<double>(random.below(most + 1)) / 4;
   return in_quarters || quarters == 0 ? quarters : quarters + random.unit();

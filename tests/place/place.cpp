@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cleave/core/random.hpp"
+#include "cleave/schedule/simulate/simulate.hpp"
 #include "support/cases.hpp"
 #include "support/rng.hpp"
 
@@ -125,6 +126,7 @@ TEST_CASE("place: finds what trying everything finds") {
     }
     auto const p = place(row, net, o);
     CHECK(fits(p, net));
+    CHECK(p.step == simulate(schedule_of(p), simulate_options_of(p, net)).makespan);
     CHECK(p.bound <= least * (1 + 1e-12));
     CHECK(p.value() >= least * (1 - 1e-12));
     if (o.goal != placement_goal::step && net.uplinks.empty()) CHECK(p.is_optimal());

@@ -74,7 +74,7 @@ class placement_costs {
   double latency(ordered_cut const& p) const { return latency_of(alike_.classes, crossing_, classed(p)); }
 
   /// Returns the simulated time of a step. O(stages · microbatches). With uplinks it takes the simulation of
-  /// any schedule, which is tens of times as slow.
+  /// any schedule, which is about ten times as slow.
   double step(ordered_cut const& p) const {
     if (has_uplinks()) {
       auto const placed = placed_by(p);

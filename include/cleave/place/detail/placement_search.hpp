@@ -158,8 +158,8 @@ class placement_search {
   std::optional<double> value_below(ordered_cut const& p, double limit) {
     if (costs_.options().goal == placement_goal::step) {
       if (costs_.least_step(p) >= limit) return std::nullopt;
-      left_ -= (costs_.has_uplinks() ? 300.0 : 8.0) * costs_.options().microbatches *
-               static_cast<double>(p.devices.size());
+      double const steps = costs_.has_uplinks() ? 300 : 30;  // of a stage and microbatch, as measured
+      left_ -= steps * costs_.options().microbatches * static_cast<double>(p.devices.size());
     }
     auto const v = costs_.value(p);
     return v < limit ? std::optional(v) : std::nullopt;
