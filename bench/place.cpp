@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Compares `place` with the ways in which others give layers to unlike devices, on the same cost model: equal
 // layers, layers in proportion to memory (exo's ring), and blocks of equal cost (torchgpipe's balance).
-//   bench_place [--csv] [FOLDER ...]     folders with cost graphs (*.costs.gz); without one, those of the project
+//   bench_place [--csv] [--seed N] [--effort N] [FOLDER ...]     seed and effort of the search; folders with cost
+//   graphs (*.costs.gz), without one those of the project
 #include "cleave/place.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -14,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -165,13 +168,14 @@ bool fits(cleave::device_placement const& p, cleave::device_network const& net) 
 
 /// Compares inference for throughput and latency, and training for a step.
 void compare(std::string const& model, cleave::snapshot_arrays const& graph, named_network const& n,
-             bool as_csv) {
+             cleave::placement_options o, bool as_csv) {
+  o.microbatches = 32;
   for (auto const goal :
        {cleave::placement_goal::throughput, cleave::placement_goal::latency, cleave::placement_goal::step}) {
     bool const trains = goal == cleave::placement_goal::step;
     auto const row = cleave::detail::row_of_arrays(
         graph, {.backward = trains ? 2.0 : 0.0, .state_copies = trains ? 4.0 : 1.0});
-    cleave::placement_options const o{.goal = goal, .microbatches = 32};
+    o.goal = goal;
     static char const* const names[] = {"throughput", "latency", "step"};
     std::optional<cleave::device_placement> ours;
     double const took = bench::seconds([&] {
@@ -213,12 +217,24 @@ void compare(std::string const& model, cleave::snapshot_arrays const& graph, nam
 
 int main(int argc, char** argv) {
   bool as_csv = false;
+  cleave::placement_options o;
   std::vector<std::string> folders;
-  for (int i = 1; i < argc; ++i)
-    if (std::string_view(argv[i]) == "--csv")
+  for (int i = 1; i < argc; ++i) {
+    std::string_view const word = argv[i];
+    auto* const number = word == "--seed" ? &o.seed : word == "--effort" ? &o.effort : nullptr;
+    if (word == "--csv") {
       as_csv = true;
-    else
-      folders.emplace_back(argv[i]);
+    } else if (number) {
+      std::string_view const text = i + 1 < argc ? argv[++i] : "";
+      auto const [end, status] = std::from_chars(text.data(), text.data() + text.size(), *number);
+      if (status != std::errc() || end != text.data() + text.size())
+        return std::fprintf(stderr, "%s takes a whole number, not '%s'\n", std::string(word).c_str(),
+                            std::string(text).c_str()),
+               2;
+    } else {
+      folders.emplace_back(word);
+    }
+  }
   if (folders.empty()) folders.push_back(CLEAVE_TEST_DATA "/models/costs");
   std::puts(as_csv ? "model,devices,units,goal,stages,value,gap,equal layers,by memory,equal cost,seconds"
                    : "| model | devices | units | goal | stages | s | gap | equal layers | by memory (exo) | "
@@ -232,7 +248,7 @@ int main(int argc, char** argv) {
     for (auto const& [name, path] : files) {
       auto const model = name.substr(0, name.find('.'));
       auto const graph = forward_of(bench::read_cost_graph(path.string(), model));
-      for (auto const& n : networks()) compare(model, graph, n, as_csv);
+      for (auto const& n : networks()) compare(model, graph, n, o, as_csv);
     }
   }
 }
