@@ -289,14 +289,23 @@ inline std::string graph_mark(cleave::module_graph const& g) {
 /// Key in the metadata of each piece and of the outer graph; its value is the mark of the graph that was cut.
 inline constexpr char graph_mark_key[] = "cleave.graph";
 
-/// Writes a graph as JSON, with that mark.
-inline std::string marked_json(cleave::module_graph g, std::string const& mark) {
-  std::erase_if(g.metadata, [](auto const& entry) { return entry.key == graph_mark_key; });
-  g.metadata.push_back({graph_mark_key, {mark}});
-  return cleave::write_graph_json(g);
+/// Writes a graph as JSON, with that mark, to a new file among `files`. \throws cleave::file_error
+inline void add_marked_json(cleave::pending_files& files, std::string const& name,
+                            cleave::module_graph const& g, std::string const& mark) {
+  auto metadata = g.metadata;
+  std::erase_if(metadata, [](auto const& entry) { return entry.key == graph_mark_key; });
+  metadata.push_back({graph_mark_key, {mark}});
+  auto& file = files.add(name);
+  std::uint64_t written = 0;
+  auto const put = [&](std::string const& part) {
+    file.write(written, bytes_of(part));
+    written += part.size();
+  };
+  cleave::detail::graph_json_writer(cleave::json::writer::layout::indented, put).write(g, metadata);
+  file.finish();
 }
 
-/// Returns the mark of a text written by `marked_json`, or nothing.
+/// Returns the mark of a text written by `add_marked_json`, or nothing.
 inline std::optional<std::string> find_graph_mark(std::string text) {
   try {
     for (auto const& [key, value] : cleave::read_graph_json(std::move(text)).metadata)
@@ -335,10 +344,10 @@ inline std::vector<fs::path> write_pieces(fs::path const& folder, split_graph_re
   make_folder(folder);
   auto const earlier = earlier_pieces(folder, mark, typed);
   cleave::pending_files files(folder.string());
-  files.add(std::string(outer_name), bytes_of(marked_json(cut.outer, mark)));
+  add_marked_json(files, std::string(outer_name), cut.outer, mark);
   std::vector<fs::path> paths;
   for (std::size_t i = 0; i < cut.names.size(); ++i) {
-    files.add(piece_name(i), bytes_of(marked_json(cut.graph(i), mark)));
+    add_marked_json(files, piece_name(i), cut.graph(i), mark);
     paths.push_back(folder / piece_name(i));
   }
   files.keep(earlier);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/onnx_text.hpp"
 #include "support/scratch_folder.hpp"
 #include "support/tool.hpp"
 
@@ -54,6 +55,28 @@ child_report run_tool_within(std::size_t most, words line) {
     execv(arguments[0], arguments.data());
     throw std::runtime_error("it is not built: " + line[0]);
   });
+}
+
+/// Writes a chain as a graph in JSON.
+void put_graph_chain(std::string const& file, std::size_t nodes) {
+  std::ofstream to(file);
+  to << R"({"format":"cleave graph 1","nodes":[{"name":"n0","cost":1,"bytes":4})";
+  for (std::size_t n = 1; n < nodes; ++n)
+    to << ",{\"name\":\"n" << n << "\",\"operands\":[\"n" << n - 1 << R"("],"cost":1,"bytes":4})";
+  to << "]}";
+}
+
+/// Writes a chain as an ONNX model.
+void put_model_chain(std::string const& file, std::size_t nodes) {
+  auto model = onnx_text("f (float[4] v0) => (float[4] v" + std::to_string(nodes) + ") { }");
+  for (std::size_t n = 0; n < nodes; ++n) {
+    auto& node = *model.mutable_graph()->add_node();
+    node.set_op_type("Relu");
+    node.add_input("v" + std::to_string(n));
+    node.add_output("v" + std::to_string(n + 1));
+  }
+  std::ofstream to(file, std::ios::binary);
+  model.SerializeToOstream(&to);
 }
 
 bool has(std::string const& text, std::string const& part) { return text.find(part) != std::string::npos; }
@@ -169,21 +192,36 @@ TEST_CASE("cleave: out of memory names the file, what is needed and the remedy" 
   CHECK(has(reading.to_stderr, "g.graph: there is no memory for its 1 GiB; allow the process more"));
 }
 
-TEST_CASE("cleave split: a chain in JSON takes at most 1,200 bytes a node more than its file" *
+TEST_CASE("cleave: a chain takes at most so many bytes a node more than its file" *
           doctest::skip(sanitized)) {
-  scratch_folder const at;
-  auto const peak = [&](std::size_t nodes) {
-    {
-      std::ofstream file(at / "g.json");
-      file << R"({"format":"cleave graph 1","nodes":[{"name":"n0","cost":1,"bytes":4})";
-      for (std::size_t n = 1; n < nodes; ++n)
-        file << ",{\"name\":\"n" << n << "\",\"operands\":[\"n" << n - 1 << R"("],"cost":1,"bytes":4})";
-      file << "]}";
-    }
-    auto const r = run_tool({"split", at / "g.json", "-k", "4"});
-    CHECK(r.exit == 0);
-    return r.peak_bytes - fs::file_size(at / "g.json");
+  struct reading {
+    std::string file;
+    words before, behind;
+    std::size_t most;  // bytes a node
   };
-  std::size_t const few = 1'000, many = 100'000;
-  CHECK(peak(many) < peak(few) + 1'200 * (many - few));
+  std::vector<reading> const all = {{"g.json", {"inspect"}, {}, 950},
+                                    {"g.json", {"split"}, {"-k", "4"}, 1'200},
+                                    {"g.json", {"split"}, {"-k", "4", "--out", "o"}, 1'850},
+                                    {"m.onnx", {"inspect"}, {}, 1'650},
+                                    {"m.onnx", {"split"}, {"-k", "4"}, 1'900}};
+  for (auto const& r : all) {
+    CAPTURE(r.file);
+    CAPTURE(r.before.front());
+    auto const peak = [&](std::size_t nodes) {
+      scratch_folder const at;
+      auto const file = at / r.file;
+      r.file == "g.json" ? put_graph_chain(file, nodes) : put_model_chain(file, nodes);
+      auto call = r.before;
+      call.push_back(file);
+      for (auto const& word : r.behind) call.push_back(word == "o" ? std::string(at / "o") : word);
+      auto const said = run_tool(call);
+      CAPTURE(said.to_stderr);
+      CHECK(said.exit == 0);
+      return said.peak_bytes - fs::file_size(file);
+    };
+    std::size_t const few = 1'000, many = 100'000;
+    auto const each = (peak(many) - peak(few)) / (many - few);
+    CAPTURE(each);
+    CHECK(each <= r.most);
+  }
 }

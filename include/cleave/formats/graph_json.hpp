@@ -212,11 +212,14 @@ inline constexpr char graph_json_format[] = "cleave graph 1";
 inline constexpr std::array<char const*, 4> cost_keys = {"cost", "bytes", "replicable", carried_key};
 
 /// Writes graphs, for `write_graph_json`. Nested bodies are written without recursion.
+template <class F>
 class graph_json_writer {
  public:
-  explicit graph_json_writer(json::writer::layout l) : w_(l) {}
+  /// `put(std::string)` is called with the parts of the text.
+  graph_json_writer(json::writer::layout l, F put) : w_(l), put_(std::move(put)) {}
 
-  std::string write(module_graph const& top) {
+  /// Writes a graph, with other metadata.
+  void write(module_graph const& top, std::vector<keyword_argument> const& metadata) {
     w_.open_object().member("format", graph_json_format);
     std::vector<level> open;
     begin(top, open);
@@ -225,7 +228,7 @@ class graph_json_writer {
       auto const attributes = l.graph->attributes();
       if (l.next == attributes.size()) {
         w_.close_object();
-        write_arguments(w_, l.names, "meta", l.graph->metadata);
+        write_arguments(w_, l.names, "meta", open.size() > 1 ? l.graph->metadata : metadata);
         if (open.size() > 1) w_.close_object().close_object();  // closes the body and its attribute
         open.pop_back();
         continue;
@@ -242,10 +245,13 @@ class graph_json_writer {
         begin(a.body.front(), open);
       }
     }
-    return w_.close_object().text();
+    w_.close_object();
+    put_(w_.take());
   }
 
  private:
+  static constexpr std::size_t part = std::size_t{1} << 20;
+
   struct level {
     module_graph const* graph;
     node_labels names;
@@ -269,8 +275,10 @@ class graph_json_writer {
     open.push_back({&g, node_labels(g)});
     w_.key("nodes").open_array();
     auto const carried = carried_members(g, open.back().names);
-    for (module_graph::position n = 0; n < g.list().size(); ++n)
+    for (module_graph::position n = 0; n < g.list().size(); ++n) {
       write_node(g[n], open.back().names, carried.empty() ? is_member::no : is_member{carried[n]});
+      if (w_.size() >= part) put_(w_.take());
+    }
     w_.close_array().key("attributes").open_object();
   }
 
@@ -335,6 +343,7 @@ class graph_json_writer {
   }
 
   json::writer w_;
+  F put_;
 };
 
 }  // namespace cleave::detail
@@ -346,7 +355,14 @@ namespace cleave::inline v0_2 {
 /// O(size).
 inline std::string write_graph_json(module_graph const& g,
                                     json::writer::layout l = json::writer::layout::indented) {
-  return detail::graph_json_writer(l).write(g);
+  std::string text;
+  detail::graph_json_writer(l, [&](std::string part) {
+    if (text.empty())
+      text = std::move(part);
+    else
+      text += part;
+  }).write(g, g.metadata);
+  return text;
 }
 
 }  // namespace cleave

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "cleave/adapt/onnx/cost.hpp"
 #include "cleave/adapt/onnx/types.hpp"
 #include "support/model_corpus.hpp"
+#include "support/onnx_text.hpp"
 
 using namespace cleave;
 
@@ -121,6 +123,21 @@ TEST_CASE("onnx::types: reports a crash of libonnx's inference and keeps the dec
     CHECK(types.bytes("y") == 0);
     CHECK(cleave::onnx::costs_of(types).of.size() == 1);
   }
+}
+
+TEST_CASE("onnx::types: bodies in bodies get the same types from a child process") {
+  auto const model = testing::onnx_text(
+      "f (float[2, 3] x, bool c) => (float[] y) { k = Constant<value_int = 5>() r = Relu(x) z = If(c) <"
+      "then_branch = g () => (float[] p) { p = Tanh(r) }, else_branch = h () => (float[] q) { "
+      "o = Loop(k, , r) <body = b (int64 i, bool e, float[] v) => (bool s, float[] u) { s = Identity(e) "
+      "u = Loop(k, , v) <body = n (int64 i2, bool e2, float[] v2) => (bool s2, float[] u2) { "
+      "s2 = Identity(e2) u2 = Relu(v2) }> }> q = Tanh(o) }> y = Relu(z) }");
+  cleave::onnx::types const there(model), here(model, {.inference = cleave::onnx::inference::same_process});
+  CHECK(there.complaint().empty());
+  CHECK(there.priced_model().SerializeAsString() == here.priced_model().SerializeAsString());
+  auto const& loop = there.priced_model().graph().node(2).attribute(1).g().node(0).attribute(0).g();
+  auto const& inner = loop.node(1).attribute(0).g();
+  CHECK(cleave::onnx::spelling(inner.output(1).type()) == "float32 2x3");
 }
 
 TEST_CASE("onnx::types: inference gives the same result in a child process and in the same process") {

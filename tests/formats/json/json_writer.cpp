@@ -101,6 +101,20 @@ TEST_CASE("json::writer: writes the expected text in the compact and the indente
   CHECK(lines.text() == "{\n  \"a\": 1,\n  \"b\": []\n}");
 }
 
+TEST_CASE("json::writer: the parts that are taken are the document") {
+  cleave::json::writer to(cleave::json::writer::layout::indented);
+  std::string parts;
+  to.open_object().member("a", 1);
+  CHECK(to.size() == 10);
+  parts += to.take();
+  CHECK(to.size() == 0);
+  to.key("b").open_array();
+  parts += to.take();
+  to.value(2).close_array().close_object();
+  parts += to.take();
+  CHECK(parts == "{\n  \"a\": 1,\n  \"b\": [\n    2\n  ]\n}");
+}
+
 TEST_CASE("json::writer: numbers keep their bits, and NaN and infinity become null") {
   auto const written = [](auto x) {
     cleave::json::writer to;

@@ -62,6 +62,23 @@ TEST_CASE("most_kept: equals the peak of memory_over_time") {
   }
 }
 
+TEST_CASE("fits: a rank may fill its memory, and no more") {
+  search_problem problem{.ranks = 1, .microbatches = 2};
+  problem.costs.resize(1);
+  auto step = place_step(problem, loop_placement(1), 2);
+  pass_lists const lists{{{0, action_kind::forward}, {0, action_kind::backward}}};
+  auto const kept = most_kept(step, lists[0]);
+  step.resident = {10};
+  for (std::uint64_t const limit : {9u, 10u, 11u}) {
+    step.memory_limit = {limit};
+    CHECK(fits(step, lists) == (limit >= 10 + kept));
+  }
+  CHECK(kept == 1);
+  step.stages[0].bytes.saved = 0;
+  step.memory_limit = {10};
+  CHECK(fits(step, lists));
+}
+
 TEST_CASE("schedule_of: W belongs to the oldest I without one, even next to whole backward passes") {
   using enum action_kind;
   auto const s = schedule_of(loop_placement(1), 3,

@@ -71,6 +71,13 @@ TEST_CASE("limit_sends: prefers the wait for a send that has surely arrived to o
   CHECK(row_text(limited.ranks[0]) == "0F0,0SEND_F0,0F1,0WAIT_SEND_F0,0SEND_F1,0RECV_B1,0B1,0WAIT_SEND_F1");
 }
 
+TEST_CASE("limit_sends: lower limits the sends as its options say") {
+  auto const s = make_schedule(schedule_family::one_f_one_b, {4, 1, 8});
+  auto const free = lower(s);
+  CHECK(std::ranges::any_of(free.ranks, [](auto const& row) { return most_pending(row) > 1; }));
+  CHECK(lower(s, {.max_outstanding_sends = 1}) == limit_sends(free, 1));
+}
+
 TEST_CASE("limit_sends: a high limit changes nothing") {
   auto const s = with_waits(schedule_family::interleaved_1f1b, 3, 6);
   CHECK(limit_sends(s, 1000) == s);

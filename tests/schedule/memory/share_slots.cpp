@@ -61,6 +61,17 @@ TEST_CASE("share_slots: lifetimes that meet get different slots, and as many are
   }
 }
 
+TEST_CASE("order_of_ends: sorts by end, then by index, whether cells are few or many") {
+  testing::rng random(3);
+  for (int i = 0; i < 300; ++i) {
+    auto const all = some_lifetimes(random, 40, 1 + random.below(i % 2 == 0 ? 30 : 100'000));
+    std::vector<std::uint32_t> sorted(all.size());
+    for (std::uint32_t n = 0; n < sorted.size(); ++n) sorted[n] = n;
+    std::ranges::stable_sort(sorted, {}, [&](std::uint32_t n) { return all[n].last; });
+    REQUIRE(order_of_ends(all) == sorted);
+  }
+}
+
 TEST_CASE("share_slots: an exhaustive search finds no assignment with fewer slots") {
   testing::rng random(2);
   for (int i = 0; i < 200; ++i) {

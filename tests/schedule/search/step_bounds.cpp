@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -54,6 +55,22 @@ TEST_CASE("bounds_of: with equal stages, the rank bound is the makespan of 1F1B,
       CHECK(bounds.rank == 3 * m + 3 * (p - 1));
       CHECK(bounds.best() == bounds.rank);
     }
+}
+
+TEST_CASE("bounds_of: the memory bound counts weight passes that run one after the other") {
+  search_problem problem{.ranks = 2, .microbatches = 2};
+  for (auto const [forward, input, weight] :
+       {std::array{1, 3, 2}, std::array{1, 3, 5}, std::array{2, 2, 3}, std::array{3, 3, 1}})
+    problem.costs.push_back({.forward = 1.0 * forward,
+                             .backward = 1.0 * (input + weight),
+                             .input_gradient = 1.0 * input,
+                             .weight_gradient = 1.0 * weight});
+  problem.memory_limit = {3};
+  auto const step = place_step(problem, loop_placement(2, 2), 2);
+  CHECK(bounds_of(step, backward_choice::split).memory == 35);  // 34 without their order
+  auto const found = exact_passes(step, no_end, {.form = backward_choice::split});
+  REQUIRE(found.lists);
+  CHECK(pass_timer(step).makespan(*found.lists) == 36);
 }
 
 TEST_CASE("bounds_of: with memory for one microbatch, the memory bound runs them one after the other") {

@@ -2,9 +2,11 @@
 #pragma once
 #include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/escape.hpp"
@@ -63,11 +65,21 @@ class writer {
     return key(name).value(v);
   }
 
-  /// Returns the whole document. Precondition: it is complete.
-  std::string const& text() const {
+  /// Returns the whole document. Preconditions: it is complete, and no part of it was taken.
+  std::string const& text() const& {
     expects(level_.empty() && !text_.empty(), "json::writer: the document must be complete");
     return text_;
   }
+  std::string text() && {
+    std::as_const(*this).text();
+    return std::move(text_);
+  }
+
+  /// Returns the number of characters written since `take`.
+  std::size_t size() const { return text_.size(); }
+  /// Returns what was written since the last call and forgets it, so that a long document need not be in
+  /// memory.
+  std::string take() { return std::exchange(text_, {}); }
 
  private:
   json::writer& open(char opening, char closing) {
@@ -88,7 +100,8 @@ class writer {
   }
   void begin_value() {
     if (level_.empty()) {
-      expects(text_.empty(), "json::writer: a document has one value");
+      expects(!begun_, "json::writer: a document has one value");
+      begun_ = true;
     } else if (level_.back() == ']') {
       separate();
     } else {
@@ -119,6 +132,7 @@ class writer {
   std::string text_;
   std::vector<char> level_;  // the closing bracket of each open level
   layout layout_;
+  bool begun_ = false;  // the value of the document is being written, or has been
   bool empty_ = true;   // nothing is written yet at this level
   bool keyed_ = false;  // a key waits for its value
 };

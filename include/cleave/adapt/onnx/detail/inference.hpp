@@ -48,9 +48,11 @@ class onnx_type_inference {
     set_versions(m.opset_import());
     for (auto const& v : m.graph().input())
       for (auto const& d : v.type().tensor_type().shape().dim()) input_symbols_.insert(d.dim_param());
-    scope whole;
-    visit(*m.mutable_graph(), whole, {}, true);
-    for (auto& [g, types] : found_) write(*g, types);
+    {
+      scope whole;
+      visit(*m.mutable_graph(), whole, {}, true);
+    }
+    for (auto& [g, types] : found_) write(*g, std::move(types));
   }
 
   /// Returns the first contradiction between the file and what was inferred, or an empty text.
@@ -71,7 +73,7 @@ class onnx_type_inference {
     scope const* outer = nullptr;
     std::size_t depth = 0;  ///< number of bodies and functions around it
   };
-  using named_types = std::vector<std::pair<std::string, type>>;
+  using named_types = std::vector<std::pair<std::string_view, type>>;  // the names are those in the graph
   using declarations = std::unordered_map<std::string_view, type const*>;
 
   static constexpr std::size_t deepest = 100;            ///< deeper bodies are not visited
@@ -252,8 +254,8 @@ class onnx_type_inference {
     declarations declared;
     for (auto const* list : {&g.value_info(), &g.output()})
       for (auto const& v : *list) declared.emplace(v.name(), &v.type());
-    auto& types = found_[&g];
-    types.clear();
+    found_[&g].clear();
+    s.values.reserve(static_cast<std::size_t>(g.initializer_size() + g.input_size() + g.node_size()));
     for (auto const& t : g.initializer()) s.values[t.name()] = {type_of(t), kept(onnx_numbers_of(t))};
     for (int i = 0; i < g.input_size(); ++i) {
       auto const& v = g.input(i);
@@ -261,7 +263,6 @@ class onnx_type_inference {
       if (static_cast<std::size_t>(i) < arguments.size()) to = arguments[static_cast<std::size_t>(i)];
       add_declared(v.name(), v.type(), false, to.type);
       close(to.type);
-      if (keeps && s.outer != nullptr) types.emplace_back(v.name(), to.type);
     }
     for (auto& n : *g.mutable_node()) {
       auto made = results(n, s);
@@ -273,17 +274,36 @@ class onnx_type_inference {
           add_declared(name, *at->second, s.outer == nullptr && how_.fixed.contains(name), to.type);
         bound(to.type);
         close(to.type);
-        if (keeps && is_set(to.type)) types.emplace_back(name, to.type);
         s.values[name] = std::move(to);
       }
     }
-    if (!keeps) found_.erase(&g);
     std::vector<value> outputs;
     for (auto const& v : g.output()) {
       auto const* known = find(v.name(), s);
       outputs.push_back(known == nullptr ? value{} : *known);
     }
+    if (keeps)
+      found_[&g] = taken(g, s);
+    else
+      found_.erase(&g);
     return outputs;
+  }
+
+  /// Takes the types of a graph's values out of its scope: of the inputs of a body, and of all results.
+  static named_types taken(graph const& g, scope& s) {
+    named_types types;
+    types.reserve(s.values.size());
+    auto const take = [&](std::string const& name) {
+      auto const at = s.values.find(name);
+      if (at == s.values.end() || !is_set(at->second.type)) return;  // no type, or taken before
+      types.emplace_back(name, std::move(at->second.type));
+      at->second.type.Clear();
+    };
+    if (s.outer != nullptr)
+      for (auto const& v : g.input()) take(v.name());
+    for (auto const& n : g.node())
+      for (auto const& name : n.output()) take(name);
+    return types;
   }
 
   std::vector<value> visit_body(graph& body, scope const& in, std::vector<value> const& arguments) {
@@ -310,13 +330,16 @@ class onnx_type_inference {
     }
     std::vector<type const*> types;
     std::vector<onnx_numbers const*> numbers;
-    std::deque<onnx_numbers> open;
+    std::vector<onnx_numbers> open;  // reserved at its first element, so that elements stay where they are
     for (auto const& name : n.input()) {
       auto const* known = find(name, in);
       types.push_back(known == nullptr || !is_set(known->type) ? nullptr : &known->type);
       numbers.push_back(known == nullptr ? nullptr : known->numbers.get());
       if (types.back() == nullptr || numbers.back() != nullptr) continue;
-      if (auto some = unknown_numbers(*types.back())) numbers.back() = &open.emplace_back(std::move(*some));
+      if (auto some = unknown_numbers(*types.back())) {
+        if (open.empty()) open.reserve(static_cast<std::size_t>(n.input_size()));
+        numbers.back() = &open.emplace_back(std::move(*some));
+      }
     }
     std::vector<type> inferred(made.size());
     if (is_onnx_operator(n, "If")) {
@@ -621,21 +644,19 @@ class onnx_type_inference {
   }
 
   /// Writes inferred types into a graph.
-  void write(graph& g, named_types const& types) const {
-    std::unordered_map<std::string_view, std::pair<type const*, bool>> by_name;
-    for (auto const& [name, t] : types) by_name[name] = {&t, false};
+  void write(graph& g, named_types types) const {
+    std::unordered_multimap<std::string_view, ::onnx::ValueInfoProto*> listed;
     for (auto* list : {g.mutable_input(), g.mutable_output(), g.mutable_value_info()})
-      for (auto& v : *list)
-        if (auto const at = by_name.find(v.name()); at != by_name.end()) {
-          *v.mutable_type() = finished(*at->second.first);
-          at->second.second = true;
-        }
-    for (auto const& [name, t] : types)
-      if (auto& place = by_name[name]; !std::exchange(place.second, true)) {
-        auto& v = *g.add_value_info();
-        v.set_name(name);
-        *v.mutable_type() = finished(*place.first);
-      }
+      for (auto& v : *list) listed.emplace(v.name(), &v);
+    for (auto& [name, t] : types) {
+      auto made = finished(std::move(t));
+      auto const [first, last] = listed.equal_range(name);
+      for (auto at = first; at != last; ++at) *at->second->mutable_type() = made;
+      if (first != last) continue;
+      auto& v = *g.add_value_info();
+      v.set_name(name.data(), name.size());
+      *v.mutable_type() = std::move(made);
+    }
   }
 
   onnx_function_table functions_;

@@ -84,6 +84,62 @@ inline void onnx_reorder(::onnx::GraphProto& g, std::vector<std::uint32_t> const
   if (!order.empty()) g.mutable_node()->Swap(&nodes);
 }
 
+/// Returns the bodies of a node, in the order of its attributes.
+inline std::vector<::onnx::GraphProto*> onnx_bodies(::onnx::NodeProto& n) {
+  std::vector<::onnx::GraphProto*> bodies;
+  for (auto& a : *n.mutable_attribute()) {
+    if (a.has_g()) bodies.push_back(a.mutable_g());
+    for (auto& g : *a.mutable_graphs()) bodies.push_back(&g);
+  }
+  return bodies;
+}
+
+/// Removes everything from a graph but the types of its values, and nodes with such bodies.
+inline void keep_onnx_types(::onnx::GraphProto& whole) {
+  std::vector<::onnx::GraphProto*> open{&whole};
+  while (!open.empty()) {
+    auto& g = *open.back();
+    open.pop_back();
+    ::onnx::GraphProto kept;
+    kept.mutable_input()->Swap(g.mutable_input());
+    kept.mutable_output()->Swap(g.mutable_output());
+    kept.mutable_value_info()->Swap(g.mutable_value_info());
+    for (auto& n : *g.mutable_node()) {
+      auto bodies = onnx_bodies(n);
+      if (bodies.empty()) continue;
+      auto& a = *kept.add_node()->add_attribute();
+      for (auto* const body : bodies) {
+        a.add_graphs()->Swap(body);
+        open.push_back(a.mutable_graphs(a.graphs_size() - 1));
+      }
+    }
+    g.Swap(&kept);
+  }
+}
+
+/// Gives the values of a graph the types in `from`, which `keep_onnx_types` made of a copy of it. Returns
+/// false if `from` has other bodies.
+inline bool take_onnx_types(::onnx::GraphProto& whole, ::onnx::GraphProto& from) {
+  std::vector<std::pair<::onnx::GraphProto*, ::onnx::GraphProto*>> open{{&whole, &from}};
+  while (!open.empty()) {
+    auto const [g, types] = open.back();
+    open.pop_back();
+    g->mutable_input()->Swap(types->mutable_input());
+    g->mutable_output()->Swap(types->mutable_output());
+    g->mutable_value_info()->Swap(types->mutable_value_info());
+    int next = 0;
+    for (auto& n : *g->mutable_node()) {
+      auto const bodies = onnx_bodies(n);
+      if (bodies.empty()) continue;
+      if (next == types->node_size() || types->node(next).attribute_size() != 1) return false;
+      auto& kept = *types->mutable_node(next++)->mutable_attribute(0)->mutable_graphs();
+      if (static_cast<std::size_t>(kept.size()) != bodies.size()) return false;
+      for (int i = 0; i < kept.size(); ++i) open.emplace_back(bodies[static_cast<std::size_t>(i)], &kept[i]);
+    }
+  }
+  return true;
+}
+
 /// Infers types and shapes in place; see `onnx_type_inference`.
 ///
 /// Returns the first contradiction, or an empty text. If libonnx crashes, or takes longer than 20 seconds
@@ -98,17 +154,18 @@ inline std::string onnx_infer(::onnx::ModelProto& m, onnx::inference where,
   auto const answer = onnx::in_own_process(
       [&] {
         auto const why = onnx_type_inference(m, {true, fixed}).complaint();
-        return why + '\0' + m.SerializeAsString();
+        keep_onnx_types(*m.mutable_graph());
+        return why + '\0' + m.graph().SerializeAsString();
       },
       std::chrono::seconds(20 + m.graph().node_size() / 2000));
   auto const end = answer ? answer->find('\0') : 0;
-  ::onnx::ModelProto inferred;
+  ::onnx::GraphProto inferred;
   if (!answer ||
-      !inferred.ParseFromArray(answer->data() + end + 1, static_cast<int>(answer->size() - end - 1))) {
+      !inferred.ParseFromArray(answer->data() + end + 1, static_cast<int>(answer->size() - end - 1)) ||
+      !take_onnx_types(*m.mutable_graph(), inferred)) {
     onnx_infer(m, onnx::inference::without_libonnx, std::move(fixed));
     return "libonnx's shape inference crashed or timed out";
   }
-  m.Swap(&inferred);
   return answer->substr(0, end);
 }
 
