@@ -218,7 +218,7 @@ class graph_json_writer {
   /// `put(std::string)` is called with the parts of the text.
   graph_json_writer(json::writer::layout l, F put) : w_(l), put_(std::move(put)) {}
 
-  /// Writes a graph, with other metadata.
+  /// Writes `top` with `metadata` in place of its own.
   void write(module_graph const& top, std::vector<keyword_argument> const& metadata) {
     w_.open_object().member("format", graph_json_format);
     std::vector<level> open;
@@ -250,7 +250,7 @@ class graph_json_writer {
   }
 
  private:
-  static constexpr std::size_t part = std::size_t{1} << 20;
+  static constexpr std::size_t part = std::size_t{1} << 20;  // characters, at least
 
   struct level {
     module_graph const* graph;

@@ -94,7 +94,7 @@ inline std::vector<::onnx::GraphProto*> onnx_bodies(::onnx::NodeProto& n) {
   return bodies;
 }
 
-/// Removes everything from a graph but the types of its values, and nodes with such bodies.
+/// Removes everything from a graph but the types of its values and those in bodies of its nodes.
 inline void keep_onnx_types(::onnx::GraphProto& whole) {
   std::vector<::onnx::GraphProto*> open{&whole};
   while (!open.empty()) {
