@@ -75,8 +75,9 @@ command command_of(bench_options& o) {
       "bench",
       "[INSTANCE ...]",
       "Compares partitioners. Each run has its own process; cut and balance are recounted from the parts.\n"
-      "An instance is a file (METIS .graph, Matrix Market, edge list, DIMACS, .dag, hMETIS .hgr, PaToH .u),\n"
-      "a folder of such files, or a generated one (--list). The table has the columns of bench/peers.",
+      "An instance is a file (METIS .graph, Matrix Market, edge list, DIMACS, .dag, .json, hMETIS .hgr,\n"
+      "PaToH .u), a folder of such files, or a generated one (--list). The table has the columns of "
+      "bench/peers.",
       {}};
   auto const option = [&](std::string short_name, std::string name, std::string value, std::string wants,
                           std::string help,

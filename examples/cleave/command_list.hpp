@@ -23,8 +23,9 @@ struct command_list {
 
 /// The lines about files at the end of the help and of the manual.
 inline constexpr char about_files[] =
-    "cleave never overwrites its inputs. An existing file is replaced only if cleave wrote it, or with\n"
-    "--overwrite. A file named - is standard input or standard output.";
+    "cleave never overwrites its inputs. An existing file is replaced only if it is empty, if the\n"
+    "same option of cleave wrote it, or with --overwrite. A file named - is standard input or standard "
+    "output.";
 inline constexpr char exit_codes[] =
     "0 done, 1 infeasible or lost output, 2 usage, 3 a file that is bad or cannot be written.";
 

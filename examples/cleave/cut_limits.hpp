@@ -77,10 +77,10 @@ inline std::vector<std::string> remarks_on(cut_limits const& l, std::string cons
                                            std::string const& operation) {
   std::vector<std::string> lines;
   if (l.enough > 0)
-    lines.push_back("more than " + plural(l.enough, "stage") +
-                    (l.enough == 1 ? " gains nothing: 1 reaches"
-                                   : " gain nothing: " + std::to_string(l.enough) + " reach") +
-                    " the same largest load");
+    lines.push_back(
+        "more than " + plural(l.enough, "stage") +
+        (l.enough == 1 ? " gains nothing: 1 has" : " gain nothing: " + std::to_string(l.enough) + " have") +
+        " no larger load");
   if (l.node)
     lines.push_back(
         "node " + cleave::quoted(name) + " (" + cleave::printable(operation, 40) + ") alone is " +

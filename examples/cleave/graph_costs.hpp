@@ -28,6 +28,11 @@ inline std::string graph_text(cleave::module_graph const& g, std::string_view ke
   return "";
 }
 
+/// Returns whether an entry in the metadata of a graph says what its costs are.
+inline bool is_about_costs(cleave::keyword_argument const& entry) {
+  return entry.key == "cost_unit" || entry.key == "cost_origin";
+}
+
 /// The unit of a graph's costs: its meta `cost_unit`.
 struct graph_unit {
   std::string name;    ///< as reports write it; empty if the graph gives none

@@ -29,7 +29,8 @@ inline constexpr std::array<named_format, 8> named_formats = {{{"metis", ".graph
                                                                {"json", ".json", "JSON"},
                                                                {"hmetis", ".hgr", "hMETIS"},
                                                                {"patoh", ".u", "PaToH"}}};
-inline constexpr std::size_t graphs_among_formats = 6;  ///< the others are of hypergraphs
+inline constexpr std::size_t undirected_among_formats = 4;  ///< the next two are of computations
+inline constexpr std::size_t graphs_among_formats = 6;      ///< the others are of hypergraphs
 
 /// The shape of a text of numbers: the words of its first line, and the lines below it. Comments do not
 /// count.

@@ -210,7 +210,8 @@ inline std::string typed_option(option const& o) {
 }
 
 inline std::string help_text(command const& c) {
-  auto text = "usage: cleave " + c.name + " " + c.operands + " [options]\n\n" + c.about + "\n\n";
+  auto text = "usage: cleave " + c.name + (c.operands.empty() ? "" : " ") + c.operands + " [options]\n\n" +
+              c.about + "\n\n";
   auto const show = [&](std::string const& left, std::string const& right) {
     text += "  " + left + std::string(left.size() < 28 ? 28 - left.size() : 1, ' ') + right + "\n";
   };
@@ -298,7 +299,8 @@ struct typed_words {
 inline typed_words read_options(command c, std::span<std::string const> words) {
   typed_words typed;
   if (std::ranges::any_of(c.options, [](auto const& o) { return o.file.is_output(); }))
-    c.options.push_back(flag("--overwrite", "replace files that this option did not write", typed.overwrite));
+    c.options.push_back(
+        flag("--overwrite", "replace files that the same option of cleave did not write", typed.overwrite));
   auto const reads = [](auto const& o) { return o.file.what == file_use::kind::read; };
   if (!c.operands.empty() || std::ranges::any_of(c.options, reads))
     c.options.push_back({"", std::string(file_limit_option), "SIZE",

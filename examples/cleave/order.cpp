@@ -52,7 +52,7 @@ void add_options(command& c, order_task& task) {
                          return read_number(text, task.reading.first_node, std::uint64_t{0},
                                             std::uint64_t{1});
                        }});
-  add_format_option(c, task.graph, graphs_among_formats);
+  add_format_option(c, task.graph, undirected_among_formats);
   c.options.push_back(json_flag(task.as_json));
 }
 

@@ -16,6 +16,7 @@
 //   rehearsed           with --rehearse: the measured step, in `unit`
 //   gains               with --gains: [{what, value, saved}]
 // With --copies, place_copies.cpp says what is in it.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cleave/core/error.hpp>
@@ -59,7 +60,7 @@ void add_options(command& c, place_task& task) {
                                     task.options.microbatches, 1, 100'000));
   c.options.push_back(choice_option(
       "--schedule", "NAME", schedules,
-      "schedule of a step, which says what stages keep (ForwardOnly; 1F1B with --train)",
+      "schedule of a step: GPipe, 1F1B or ForwardOnly (ForwardOnly; 1F1B with --train)",
       [&](std::size_t at) { task.options.schedule = cleave::schedule_family_of(schedules[at]); }));
   c.options.push_back({"", "--train", "", "",
                        "count backward passes too: twice the cost of forward passes, and 4 bytes\n" +
@@ -263,6 +264,10 @@ int place(std::span<std::string const> words) {
   if (is_graph) require_no_sizes(types);
   progress const doing;
   auto const row = is_graph ? row_of_graph(path, task) : row_of_model(path, task, types, doing);
+  if (!is_graph && std::ranges::any_of(net.devices, [](auto const& d) { return d.speed >= 1e6; }))
+    note(
+        "speeds are factors of a device of 50 GFLOP/s; a speed of 1e6 or more is that of no device: divide "
+        "FLOP/s by 5e10");
   set_unit(net, row.second);
   if (task.copies) return place_copies(path, row, net, task, doing);
   doing("placing " + plural(row.row.units.units(), "unit") + " on " + plural(net.devices.size(), "device"));

@@ -110,7 +110,8 @@ int split(std::span<std::string const> words) {
   add_rule_options(c, options.rule);
   add_plan_options(c, options);
   c.options.push_back(folder_to_write(
-      "-o", "--out", "write stage_0.onnx, stage_1.onnx, ... to this folder", out, [](auto name) {
+      "-o", "--out", "write stage_0.onnx (.json for a graph), stage_1.onnx, ... to this folder", out,
+      [](auto name) {
         return cleave::onnx::is_stage_name(name) || is_piece_name(name) || name == outer_name;
       }));
   c.options.push_back(choice_option(

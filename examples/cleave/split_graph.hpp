@@ -46,8 +46,7 @@ inline std::pair<cleave::costed_module_graph, measured_costs> with_costs(cleave:
   auto measured = assign_costs(file, s, names);
   cleave::module_graph priced;
   priced.metadata = g.metadata;
-  std::erase_if(priced.metadata,
-                [](auto const& entry) { return entry.key == "cost_unit" || entry.key == "cost_origin"; });
+  std::erase_if(priced.metadata, is_about_costs);
   priced.metadata.push_back({"cost_unit", {std::string("s")}});
   priced.metadata.push_back({"cost_origin", {"measured, in " + file_title(file.path)}});
   for (auto const& a : g.attributes()) priced.add_attribute(a);
@@ -289,10 +288,11 @@ inline std::string graph_mark(cleave::module_graph const& g) {
 /// Key in the metadata of each piece and of the outer graph; its value is the mark of the graph that was cut.
 inline constexpr char graph_mark_key[] = "cleave.graph";
 
-/// Writes a graph as JSON, with that mark, to a new file among `files`. \throws cleave::file_error
+/// Writes a graph as JSON, with other metadata and the mark, to a new file among `files`.
+/// \throws cleave::file_error
 inline void add_marked_json(cleave::pending_files& files, std::string const& name,
-                            cleave::module_graph const& g, std::string const& mark) {
-  auto metadata = g.metadata;
+                            cleave::module_graph const& g, std::vector<cleave::keyword_argument> metadata,
+                            std::string const& mark) {
   std::erase_if(metadata, [](auto const& entry) { return entry.key == graph_mark_key; });
   metadata.push_back({graph_mark_key, {mark}});
   auto& file = files.add(name);
@@ -344,10 +344,15 @@ inline std::vector<fs::path> write_pieces(fs::path const& folder, split_graph_re
   make_folder(folder);
   auto const earlier = earlier_pieces(folder, mark, typed);
   cleave::pending_files files(folder.string());
-  add_marked_json(files, std::string(outer_name), cut.outer, mark);
+  add_marked_json(files, std::string(outer_name), cut.outer, cut.outer.metadata, mark);
   std::vector<fs::path> paths;
   for (std::size_t i = 0; i < cut.names.size(); ++i) {
-    add_marked_json(files, piece_name(i), cut.graph(i), mark);
+    auto metadata = cut.graph(i).metadata;
+    for (auto const& entry : cut.outer.metadata)
+      if (is_about_costs(entry) &&
+          std::ranges::find(metadata, entry.key, &cleave::keyword_argument::key) == metadata.end())
+        metadata.push_back(entry);
+    add_marked_json(files, piece_name(i), cut.graph(i), std::move(metadata), mark);
     paths.push_back(folder / piece_name(i));
   }
   files.keep(earlier);

@@ -300,6 +300,27 @@ std::string const caches = R"({"format": "cleave graph 1", "nodes": [
 
 }  // namespace
 
+TEST_CASE(
+    "cleave split GRAPH.json --out: stages say what their costs are, the outer graph keeps all of meta") {
+  scene const s(R"({"format": "cleave graph 1", "nodes": [
+    {"name": "x", "op": "placeholder"}, {"name": "a", "operands": ["x"], "cost": 1},
+    {"name": "b", "operands": ["a"], "cost": 2}, {"name": "y", "op": "output", "operands": ["b"]}],
+    "meta": {"note": "mine", "cost_unit": "us", "cost_origin": "measured"}})");
+  auto const out = s.folder / "out";
+  s.said({"split", "-k", "2", "--out", out});
+  auto const meta_of = [&](std::string const& name) {
+    return json::parse(text_of_file(out + "/" + name)).at("meta");
+  };
+  for (std::string const stage : {"stage_0.json", "stage_1.json"}) {
+    CHECK(meta_of(stage).at("cost_unit") == "us");
+    CHECK(meta_of(stage).at("cost_origin") == "measured");
+    CHECK(!meta_of(stage).contains("note"));
+    CHECK(meta_of(stage).contains("cleave.graph"));
+  }
+  CHECK(meta_of("outer.json").at("note") == "mine");
+  CHECK(meta_of("outer.json").at("cost_unit") == "us");
+}
+
 TEST_CASE("cleave split GRAPH.json: lists the values that each stage keeps for its next run") {
   scene const s(caches);
   auto const out = s.folder / "out";

@@ -289,6 +289,19 @@ TEST_CASE("cleave place: reads the output of nvidia-smi, from standard input too
             .exit == 0);
 }
 
+TEST_CASE("cleave place: speeds that look like FLOP/s get a note") {
+  workplace const w;
+  auto const to_stderr = [&](std::string const& speed) {
+    std::ofstream(w.at("one.json")) << R"({"format": "cleave devices 1", "devices": [{"speed": )" + speed +
+                                           "}]}";
+    auto const r = run_tool({"place", model_file("names"), "--devices", w.at("one.json")});
+    CHECK(r.exit == 0);
+    return r.to_stderr;
+  };
+  CHECK(has(to_stderr("8e12"), "note: speeds are factors of a device of 50 GFLOP/s"));
+  CHECK(to_stderr("160").empty());
+}
+
 TEST_CASE("cleave place: refusals name the file, the place and the remedy") {
   workplace const w;
   auto const refusal = [&](std::string const& devices, int code) {
