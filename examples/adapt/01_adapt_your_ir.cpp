@@ -99,7 +99,7 @@ int main() {
   // [first]
   routine_graph const g{&r};
   if (auto const fault = cleave::find_adapter_fault(g)) {
-    std::cout << "instruction " << fault->at << ' ' << describe(fault->what) << '\n';
+    std::cout << describe(*fault) << '\n';
     return 1;
   }
   // [first]

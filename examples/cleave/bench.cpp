@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // cleave bench --algos fast,metis --instances DIR -k 2,8,32 --out r.csv: compares partitioners. Each run has
 // its own process, and each result is recounted from its parts.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cleave/core/printable.hpp>
 #include <cleave/core/real.hpp>
 #include <cleave/formats/files/durable_file.hpp>
@@ -211,7 +214,15 @@ class row_writer {
     if (o_.as_lines) print(json_line(row));
     if (o_.out.empty()) return o_.as_json || o_.as_lines ? void() : print(csv_line(row));
     if (!end_) begin();
-    end_->write(bytes_of(csv_line(row)));
+    struct stat before{};
+    bool const is_file = fstat(end_->number(), &before) == 0 && S_ISREG(before.st_mode);
+    try {
+      end_->write(bytes_of(csv_line(row)));
+    } catch (cleave::file_error const&) {  // half a row would spoil the table
+      if (is_file && ftruncate(end_->number(), before.st_size) != 0)
+        note(shown(o_.out.path) + ": ends with half a row");
+      throw;
+    }
   }
 
  private:

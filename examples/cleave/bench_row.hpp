@@ -71,7 +71,7 @@ inline std::string csv_number(double x) {
 inline std::string csv_line(bench_row const& r) {
   auto const name = [](std::string text) {
     for (char& c : text)
-      if (c == ',' || c == '\n' || c == '\r') c = ';';
+      if (c == ',' || (c >= 0 && c < ' ') || c == 0x7f) c = ';';
     return text;
   };
   std::string line = name(r.algorithm) + "," + name(r.instance) + "," + std::to_string(r.nodes) + "," +

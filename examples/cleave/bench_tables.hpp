@@ -175,7 +175,8 @@ inline std::string runs_sentence(bench_summary const& s) {
 /// Returns the means by size and by class, and the counts of runs, for a terminal.
 inline std::string terminal_table(bench_summary const& s) {
   auto const rows_of = [&](std::vector<problem_group> const& groups, bool counts) {
-    std::vector<std::vector<std::string>> rows{{"cut / time, × " + s.baseline_name()}};
+    std::vector<std::vector<std::string>> rows{
+        {"cut / time, × " + cleave::printable(s.baseline_name(), 100)}};
     for (auto const& g : groups) rows[0].push_back(g.name);
     if (counts) rows[0].insert(rows[0].end(), {"good", "infeasible", "no answer"});
     for (std::size_t a = 0; a < s.algorithms().size(); ++a) {
@@ -214,13 +215,24 @@ inline std::string terminal_changes(bench_summary const& s, bench_changes const&
   return table_text(rows) + (worse > most ? "  and " + std::to_string(worse - most) + " more\n" : "");
 }
 
+/// Returns a text as Markdown shows it in a cell, without markup of HTML.
+inline std::string markdown_cell(std::string const& text) {
+  std::string cell;
+  for (char const c : cleave::printable(text, 1'000))
+    if (c == '|' || c == '<' || c == '&')
+      cell += c == '|' ? "\\|" : c == '<' ? "&lt;" : "&amp;";
+    else
+      cell += c;
+  return cell;
+}
+
 /// Returns the tables in Markdown, as in docs/performance/partitioning.md; with the changes since a recorded
 /// run if they are given.
 inline std::string markdown_of(bench_summary const& s, bench_changes const* changes = nullptr) {
   std::string text;
   auto const row = [&](std::vector<std::string> const& cells) {
     text += "|";
-    for (auto const& c : cells) text += " " + c + " |";
+    for (auto const& c : cells) text += " " + markdown_cell(c) + " |";
     text += "\n";
   };
   auto const head = [&](std::vector<std::string> const& cells) {

@@ -40,11 +40,17 @@ inline std::string input_name(fs::path const& path) {
   return is_standard(path) ? "standard input" : cleave::printable(path.string(), 200);
 }
 
-/// Returns the path relative to the current folder.
+/// The path of the file behind stdin.
+inline constexpr char standard_input_path[] = "/dev/stdin";
+
+/// Returns the path relative to the current folder, or as it is where that is not known, as for pipes.
 inline std::string shown(fs::path const& path) {
-  auto const near = fs::proximate(path).string();
-  return cleave::printable(near.starts_with("..") ? fs::absolute(path).lexically_normal().string() : near,
-                           200);
+  if (path == standard_input_path) return input_name("-");
+  std::error_code unknown;
+  auto const near = fs::proximate(path, unknown), whole = fs::absolute(path, unknown);
+  if (unknown) return cleave::printable(path.string(), 200);
+  auto const is_outside = near.string().starts_with("..");
+  return cleave::printable(is_outside ? whole.lexically_normal().string() : near.string(), 200);
 }
 
 /// The option that raises the limit of what is read from one file, and its value; 0 if it was not given.

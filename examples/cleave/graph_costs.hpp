@@ -48,7 +48,7 @@ inline graph_unit unit_of(cleave::module_graph const& g) {
   if (double const seconds = cleave::detail::seconds_in(name); seconds > 0)
     return {"s", seconds, 1 / seconds, 1 / seconds / rates.flops};
   if (name == "flop" || name == "FLOP") return {"FLOP", 1, rates.flops, 1};
-  return {name};
+  return {cleave::printable(name, 40)};
 }
 
 /// Returns an amount of costs with its unit: `12.5 ms`.

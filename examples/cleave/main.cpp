@@ -9,6 +9,7 @@
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
 #include <cleave/version.hpp>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -168,6 +169,7 @@ void occupy_closed_streams() {
 
 int main(int argc, char** argv) {
   occupy_closed_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of its size is then an error with a reason
   std::string at;
   try {
     try {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <cleave/adapt/onnx/detail/external_data.hpp>
 #include <cleave/adapt/onnx/stages.hpp>
 #include <cleave/adapt/onnx/write.hpp>
 #include <cleave/core/printable.hpp>
@@ -141,6 +142,7 @@ inline model read_model(fs::path const& path, cleave::onnx::type_options const& 
     cleave::onnx::check(*proto);
     doing("inferring the shapes of " + file);
     cleave::onnx::types types(*proto, options);
+    if (!types.complaint().empty()) note(file + ": " + types.complaint());
     doing("pricing " + file);
     auto costs = cleave::onnx::costs_of(types);
     cleave::onnx::graph graph(*proto);
@@ -223,10 +225,11 @@ inline fs::path folder_of(fs::path const& path) {
 inline void require_external_kept(model const& m, typed_words& typed) {
   auto const folder = folder_of(m.path);
   std::set<fs::path> read;
-  for (auto const& t : m.proto->graph().initializer())
-    if (t.data_location() == ::onnx::TensorProto::EXTERNAL)
-      for (auto const& entry : t.external_data())
-        if (entry.key() == "location") read.insert(folder / entry.value());
+  cleave::detail::each_onnx_tensor(*m.proto, [&](::onnx::TensorProto const& t) {
+    if (t.data_location() != ::onnx::TensorProto::EXTERNAL) return;
+    for (auto const& entry : t.external_data())
+      if (entry.key() == "location") read.insert(folder / entry.value());
+  });
   typed.require_kept(read);
 }
 

@@ -329,6 +329,8 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
     else if (!use.prefixes.empty())
       return;
     standard.add(by, value, use);
+    if (value == "-" && use.what == file_use::kind::read)
+      typed.files.push_back({by, standard_input_path, use});
     if (value == "-") return;
     std::erase_if(typed.files, [&](auto const& f) { return !by.empty() && !use.repeats && f.by == by; });
     typed.files.push_back({by, value, use});
@@ -374,7 +376,7 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
   standard.require_single();
   if (standard.stdout_is_taken()) texts_go = text_target::to_stderr;
   for (auto const& f : typed.files)
-    if (f.use.what == file_use::kind::read) named_inputs.push_back(f.path);
+    if (f.use.what == file_use::kind::read && f.path != standard_input_path) named_inputs.push_back(f.path);
   require_apart(typed.files);
   for (auto const& f : typed.files)
     if (f.use.what == file_use::kind::written && !typed.overwrite) require_own(f.path, f.use);

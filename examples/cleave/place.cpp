@@ -113,8 +113,9 @@ named_row row_of_graph(fs::path const& path, place_task& task) {
 }
 
 named_row row_of_model(fs::path const& path, place_task& task, cleave::onnx::type_options const& types,
-                       progress const& doing) {
+                       typed_words& typed, progress const& doing) {
   auto const m = read_model(path, types, doing);
+  require_external_kept(m, typed);
   for (auto const n : m.graph.nodes()) task.row.kind.push_back(m.graph.proto(n).op_type());
   named_row made{cleave::placement_row_of(m.graph, task.row), {}, "s"};
   for (auto const n : m.graph.nodes()) made.nodes.emplace_back(m.graph.proto(n).name());
@@ -255,7 +256,8 @@ int place(std::span<std::string const> words) {
       {}};
   add_options(c, task);
   add_type_options(c, types);
-  auto const path = only_operand(read_options(c, words).operands);
+  auto typed = read_options(c, words);
+  auto const path = only_operand(typed.operands);
   if (task.devices.empty())
     throw usage_error("--devices is missing: a file with devices, as in --devices home.json");
   if (task.copies) require_copies(task);
@@ -263,7 +265,7 @@ int place(std::span<std::string const> words) {
   bool const is_graph = is_graph_file(path);
   if (is_graph) require_no_sizes(types);
   progress const doing;
-  auto const row = is_graph ? row_of_graph(path, task) : row_of_model(path, task, types, doing);
+  auto const row = is_graph ? row_of_graph(path, task) : row_of_model(path, task, types, typed, doing);
   if (!is_graph && std::ranges::any_of(net.devices, [](auto const& d) { return d.speed >= 1e6; }))
     note(
         "speeds are factors of a device of 50 GFLOP/s; a speed of 1e6 or more is that of no device: divide "

@@ -146,6 +146,7 @@ schedule_run run_in_time(std::string const& name, cleave::schedule order, time_o
     costs.stages = {common_cost(order.place)};
     if (costs.unit.empty()) costs.unit = common_unit;
   }
+  costs.unit = cleave::printable(costs.unit, 40);
   auto timing = cleave::simulate_options_of(costs, order.place);
   if (options.base_latency) timing.base_latency = *options.base_latency;
   if (options.overlap) timing.compounds = cleave::compound_time::longest_part;

@@ -73,6 +73,17 @@ TEST_CASE("read_graph_json: reads a short graph with costs that was written by h
   CHECK(snapshot_of(g).weight == std::vector<double>{3, 0.5});
 }
 
+TEST_CASE("read_graph_json: a cost may be an integer of any size") {
+  auto const with_cost = [](std::string const& cost) {
+    return read_graph_json(R"({"format": "cleave graph 1", "nodes": [{"name": "a", "cost": )" + cost + "}]}");
+  };
+  CHECK(costed_module_graph(with_cost("9223372036854775807")).weight(0) == 0x1p63);
+  CHECK(costed_module_graph(with_cost("10000000000000000000")).weight(0) == 1e19);
+  CHECK_THROWS_WITH_AS(with_cost("-10000000000000000000"),
+                       "line 1, column 62, $.nodes[0].cost: a cost is a finite number from 0, such as 12.5",
+                       json::error);
+}
+
 TEST_CASE("read_graph_json: reads the example of the documentation") {
   std::ifstream in(CLEAVE_SOURCE_DIR "/docs/graph_json.md");
   std::ostringstream page;

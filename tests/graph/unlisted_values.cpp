@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cleave/graph/adapter_fault.hpp"
+#include "cleave/graph/snapshot.hpp"
 #include "support/random_program.hpp"
 #include "support/rng.hpp"
 #include "support/toy_ir.hpp"
@@ -55,6 +57,38 @@ TEST_CASE("find_unlisted_values: returns the inputs of a graph that does not lis
     static std::vector<int> operands(int n) { return n == 1 ? std::vector{7, 8, 7} : std::vector{1}; }
   };
   CHECK(find_unlisted_values(chain{}) == std::vector<unlisted_value<int>>{{0, 0, 7}, {0, 1, 8}});
+}
+
+namespace {
+
+/// Node 0 writes memory 9 in place, which nothing has written before and no list names.
+struct writes_unlisted_memory {
+  static std::vector<int> nodes() { return {0, 1}; }
+  static std::vector<int> operands(int n) { return {n == 0 ? 5 : 9}; }
+  static std::vector<int> results(int n) { return {n == 0 ? 9 : 7}; }
+  static std::vector<int> overwrites(int n) { return std::vector<int>(n == 0 ? 1 : 0, 9); }
+  static int storage(int v) { return v; }
+  static std::vector<int> inputs() { return {5}; }
+  static std::vector<int> outputs() { return {7}; }
+};
+struct lists_constants : writes_unlisted_memory {
+  static std::vector<int> constants() { return {}; }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "find_unlisted_values: memory that is written in place first is among them, and a fault with "
+    "constants()") {
+  CHECK(find_unlisted_values(writes_unlisted_memory{}) == std::vector<unlisted_value<int>>{{0, 1, 9}});
+  CHECK_FALSE(find_adapter_fault(writes_unlisted_memory{}));
+  CHECK_NOTHROW(snapshot_of(writes_unlisted_memory{}));
+  CHECK(find_adapter_fault(lists_constants{}) == adapter_fault{adapter_violation::unlisted_operand, 0, 1});
+  CHECK_THROWS_WITH_AS(
+      snapshot_of(lists_constants{}),
+      "adapter: operand #1 of node #0 is produced by no node, and none of inputs(), state() and "
+      "constants() lists it",
+      adapter_error);
 }
 
 TEST_CASE("find_unlisted_values: counts values that bodies read after the node's operands") {

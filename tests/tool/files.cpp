@@ -2,22 +2,28 @@
 // What the tool may write over: no file that it reads, no other one that it writes, and of what is there only
 // what it has written itself. Checked for all options of which --help says that they take a file or a folder.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cleave/formats/files/durable_file.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "support/model_corpus.hpp"
+#include "support/onnx_text.hpp"
 #include "support/tool.hpp"
 
 using namespace cleave::testing;
@@ -531,6 +537,86 @@ TEST_CASE("cleave split: never writes over external weight files of a model") {
   for (std::string const option : {"--report", "--map"})
     w.check_refused({"split", option, {"@m.onnx", "-k", "2"}, "m.onnx"},
                     {option, w.at("weights.bin"), "--overwrite"}, "weights.bin, which is an input");
+}
+
+TEST_CASE("cleave: never writes over external weights, of bodies neither") {
+  workplace const w;
+  w.put("weights.bin", std::string(8, 'w'));
+  w.put("devices.json", R"({"format": "cleave devices 1", "devices": [{"count": 2}]})");
+  auto m = onnx_text(
+      "f (bool c, float[2] x) => (float[2] y) { a = Relu(x) y = If(c) <then_branch = g () => (float[2] p) "
+      "{ p = Add(a, k) }, else_branch = h () => (float[2] q) { q = Tanh(a) }> }");
+  auto& weight = *m.mutable_graph()->mutable_node(1)->mutable_attribute(0)->mutable_g()->add_initializer();
+  weight.set_name("k");
+  weight.set_data_type(::onnx::TensorProto::FLOAT);
+  weight.add_dims(2);
+  weight.set_data_location(::onnx::TensorProto::EXTERNAL);
+  auto& where = *weight.add_external_data();
+  where.set_key("location");
+  where.set_value("weights.bin");
+  w.put("m.onnx", m.SerializeAsString());
+  for (auto const& o : {output{"split", "--report", {"@m.onnx", "-k", "2"}, "m.onnx"},
+                        output{"place", "--report", {"@m.onnx", "--devices", "@devices.json"}, "m.onnx"}})
+    w.check_refused(o, {o.option, w.at("weights.bin"), "--overwrite"}, "weights.bin, which is an input");
+}
+
+TEST_CASE("cleave: never writes over the file behind standard input") {
+  workplace const w;
+  w.put("v.csv", run_tool({"schedule", "1F1B", "-p", "2", "-m", "2", "--csv"}).said);
+  w.put("devices.json", R"({"format": "cleave devices 1", "devices": [{"count": 2}]})");
+  for (auto const& [call, file] : std::vector<std::pair<std::string, std::string>>{
+           {"simulate - --json -o @", "v.csv"},
+           {"verify - --repair @", "v.csv"},
+           {"split - -k 2 --report @", "g.json"},
+           {"partition - --format metis -k 2 --out @", "a.graph"},
+           {"place '" + w.at("g.json") + "' --devices - --report @", "devices.json"}}) {
+    CAPTURE(call);
+    auto const before = w.text(file), path = "'" + w.at(file) + "'";
+    auto line = call;
+    line.replace(line.find('@'), 1, path);
+    auto const code = std::system((tool_path().string() + " " + line + " --overwrite < " + path +
+                                   " > /dev/null 2> '" + w.at("said") + "'")
+                                      .c_str());
+    CHECK(WEXITSTATUS(code) == 3);
+    CHECK(w.text("said").find("would overwrite standard input, which ") != std::string::npos);
+    CHECK(w.text(file) == before);
+  }
+}
+
+TEST_CASE("cleave: writes to a pipe that it is given as a file") {
+  workplace const w;
+  auto const code = std::system(("bash -c \"set -o pipefail; " + tool_path().string() +
+                                 " schedule 1F1B --csv -o /dev/stdout 2> '" + w.at("said") + "' | cat > '" +
+                                 w.at("csv") + "'\"")
+                                    .c_str());
+  CHECK(WEXITSTATUS(code) == 0);
+  CHECK(w.text("said").empty());
+  CHECK(w.text("csv").starts_with("0F0"));
+}
+
+TEST_CASE("cleave bench: --append leaves no half row behind where the disk is full") {
+  workplace const w;
+  words const call = {"bench", w.at("a.graph"), "-k", "2", "--algos", "fast", "--out", w.at("t.csv")};
+  REQUIRE(run_tool(call).exit == 0);
+  auto const before = w.text("t.csv");
+  auto const r = in_child([&]() -> std::string {
+    rlimit const most{before.size() + 10, before.size() + 10};
+    setrlimit(RLIMIT_FSIZE, &most);
+    auto line = call;
+    line.insert(line.begin(), tool_path().string());
+    line.push_back("--append");
+    std::vector<char*> arguments;
+    for (auto& word : line) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execv(arguments[0], arguments.data());
+    throw std::runtime_error("it is not built: " + line[0]);
+  });
+  CHECK(r.exit == 3);
+  CHECK(r.to_stderr.find("File too large") != std::string::npos);
+  CHECK(w.text("t.csv") == before);
+  auto again = call;
+  again.push_back("--append");
+  CHECK(run_tool(again).exit == 0);
 }
 
 TEST_CASE("cleave bench: --append adds rows only to a table that bench wrote") {

@@ -300,6 +300,17 @@ std::string const caches = R"({"format": "cleave graph 1", "nodes": [
 
 }  // namespace
 
+TEST_CASE("cleave: a unit of costs shows no control characters") {
+  scene const s(R"({"format": "cleave graph 1", "nodes": [
+    {"name": "x", "op": "placeholder"}, {"name": "a", "operands": ["x"], "cost": 1},
+    {"name": "b", "operands": ["a"], "cost": 20000000000000000000},
+    {"name": "y", "op": "output", "operands": ["b"]}], "meta": {"cost_unit": "\u001b[31m\r\u0007\u202e"}})");
+  auto const r = s.run({"split", "-k", "2"});
+  CHECK(r.exit == 0);
+  for (auto const& said : {r.said, r.to_stderr})
+    for (std::string const bad : {"\x1b", "\r", "\a", "\u202e"}) CHECK(said.find(bad) == std::string::npos);
+}
+
 TEST_CASE(
     "cleave split GRAPH.json --out: stages say what their costs are, the outer graph keeps all of meta") {
   scene const s(R"({"format": "cleave graph 1", "nodes": [

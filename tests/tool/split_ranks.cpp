@@ -131,8 +131,7 @@ TEST_CASE("cleave split: names the node that bounds the largest load, and the st
   CHECK(text.find("node 'n2' (op2) alone is 95.2\u00a0% of the cost of all nodes") != std::string::npos);
 
   CHECK(run_tool({"split", s.graph, "-k", "2", "--flops-per-byte", "1e6"})
-            .said.find("more than 1 stage gains nothing: 1 has no larger load") !=
-        std::string::npos);
+            .said.find("more than 1 stage gains nothing: 1 has no larger load") != std::string::npos);
 
   scene const even({1, 1, 1, 1}, "1F1B", "1");
   auto const fine = even.split({"-k", "4"});

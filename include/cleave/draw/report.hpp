@@ -54,7 +54,7 @@ struct report {
   std::string title;               ///< name of the model; any bytes
   std::vector<fact> facts;         ///< facts about the model
   quotient cut;                    ///< the stages, and the values sent between them
-  std::string cost_unit;           ///< unit such as `FLOP`; empty if costs have none
+  std::string cost_unit;           ///< unit without a prefix, such as `s` or `FLOP`; empty if costs have none
   std::vector<std::string> files;  ///< for each stage: the file it was written to
   std::vector<byte_sum> memory;    ///< for each stage: its peak memory while it runs
   std::optional<report_balance> balance;

@@ -468,7 +468,8 @@ class node_json_reader {
     auto const names_no_node = [](json_value const& label) -> position {
       label.fail("metadata must not refer to nodes");
     };
-    auto a = read_argument(value, names_no_node);
+    bool const is_huge = key == "cost" && value.is_integer() && magnitude(value.real()) >= 0x1p63;
+    auto a = is_huge ? module_argument{value.real()} : read_argument(value, names_no_node);
     auto const* whole = a.size() == 1 ? std::get_if<std::int64_t>(&a.front()) : nullptr;
     auto const* real = a.size() == 1 ? std::get_if<double>(&a.front()) : nullptr;
     bool const is_cost = (whole && *whole >= 0) || (real && *real >= 0 && is_finite(*real));

@@ -82,6 +82,19 @@ constexpr char const* describe(adapter_violation what) {
   return "";
 }
 
+/// Says where the promise is broken, and how to keep it: `node #3 is listed twice`.
+inline std::string describe(adapter_fault const& f) {
+  using enum adapter_violation;
+  auto const number = "#" + std::to_string(f.at);
+  std::string place = "node " + number;
+  if (f.what == input_twice || f.what == input_and_state)
+    place = "value " + number + " of inputs(), then state(), then constants(),";
+  if (f.what == unknown_carried_value) place = "input " + number;
+  if (f.what == unmade_output) place = "output " + number;
+  if (f.what == unlisted_operand) place = "operand #" + std::to_string(f.operand) + " of node " + number;
+  return place + " " + describe(f.what);
+}
+
 /// Thrown if an adapter breaks a promise while its graph is read.
 class adapter_error : public witness_error<adapter_fault> {
  public:

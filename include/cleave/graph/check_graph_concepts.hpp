@@ -37,6 +37,17 @@ concept uncosted_graph = meant_as_graph<T> && !(weighted_graph<T> && sized_graph
 template <class...>
 inline constexpr bool is_met = false;
 
+/// A pointer to a function with one parameter. A member of a graph that has one, but not that of the concept,
+/// is meant to be the member of the concept.
+template <class>
+inline constexpr bool one_argument = false;
+template <class R, class C, class A, bool N>
+inline constexpr bool one_argument<R (C::*)(A) noexcept(N)> = true;
+template <class R, class C, class A, bool N>
+inline constexpr bool one_argument<R (C::*)(A) const noexcept(N)> = true;
+template <class R, class A, bool N>
+inline constexpr bool one_argument<R (*)(A) noexcept(N)> = true;
+
 /// Fails to compile with a message about the first member that an `unfinished_graph` lacks.
 template <class Graph>
 [[noreturn]] void refuse_graph() {
@@ -70,13 +81,18 @@ template <class Graph>
 [[noreturn]] void refuse_costs() {
   if constexpr (!dataflow_graph<Graph>)
     refuse_graph<Graph>();
+  else if constexpr (!multi_result<Graph> && requires { requires one_argument<decltype(&Graph::results)>; })
+    static_assert(
+        is_met<Graph>,
+        "results(n): make it const, a range of value_t, the type that operands(n) lists, for an n of "
+        "node_t");
   else if constexpr (!weighted_graph<Graph>)
     static_assert(is_met<Graph>,
                   "weight(n): a const member is needed that returns a number, the cost of running n");
   else
     static_assert(is_met<Graph>,
                   "bytes(v): a const member is needed that returns the bytes that move when v crosses a "
-                  "boundary, or 0 if unknown");
+                  "boundary, or 0 if unknown; v has the type that operands(n) lists");
   std::abort();
 }
 
@@ -84,7 +100,7 @@ template <class Graph>
 
 namespace cleave::inline v0_2 {
 
-/// Checks at compile time that no member of an adapter has a wrong signature, such as a missing `const` or a
+/// Checks at compile time that no member of an adapter has a wrong signature, such as a missing `const`, or a
 /// wrong type. Otherwise the ability would be ignored silently. Each function that reads a graph calls this
 /// first. A misspelt member cannot be detected: an adapter should `static_assert` the concepts that it means
 /// to satisfy.
@@ -111,16 +127,25 @@ consteval void check_graph_concepts() {
       closed_graph<Graph> || !requires(Graph& g) { g.constants(); },
       "constants(): make it const, a range of value_t, in addition to inputs() and outputs()");
   static_assert(
-      tied_graph<Graph> || !requires(Graph& g, V v) { g.storage(v); }, "storage(v): make it const, a handle");
+      tied_graph<Graph> || !(
+                               requires(Graph& g, V v) { g.storage(v); } ||
+                               requires { requires detail::one_argument<decltype(&Graph::storage)>; }),
+      "storage(v): make it const, a handle, for a v of value_t");
   static_assert(
-      aliasing_graph<Graph> || !requires(Graph& g, N n) { g.overwrites(n); },
-      "overwrites(n): make it const, a range of value_t, in addition to storage(v)");
+      aliasing_graph<Graph> || !(
+                                   requires(Graph& g, N n) { g.overwrites(n); } ||
+                                   requires { requires detail::one_argument<decltype(&Graph::overwrites)>; }),
+      "overwrites(n): make it const, a range of value_t, for an n of node_t, in addition to storage(v)");
+  static_assert(replicating_graph<Graph> ||
+                    !(
+                        requires(Graph& g, N n) { g.replicable(n); } ||
+                        requires { requires detail::one_argument<decltype(&Graph::replicable)>; }),
+                "replicable(n): make it const, a bool, for an n of node_t");
   static_assert(
-      replicating_graph<Graph> || !requires(Graph& g, N n) { g.replicable(n); },
-      "replicable(n): make it const, a bool");
-  static_assert(
-      bounded_graph<Graph> || !requires(Graph& g, V v) { g.portable(v); },
-      "portable(v): make it const, a bool");
+      bounded_graph<Graph> || !(
+                                  requires(Graph& g, V v) { g.portable(v); } ||
+                                  requires { requires detail::one_argument<decltype(&Graph::portable)>; }),
+      "portable(v): make it const, a bool, for a v of value_t");
   static_assert(
       nested_graph<Graph> || !requires(Graph& g, N n) { g.regions(n); },
       "regions(n), and of a region nodes(r), arguments(r), yields(r): all four, const");
@@ -128,14 +153,21 @@ consteval void check_graph_concepts() {
       effectful_graph<Graph> || !requires(Graph& g, N n) { g.after(n); },
       "after(n): make it const, a range of node_t");
   static_assert(
-      grouped_graph<Graph> || !requires(Graph& g, N n) { g.together(n); },
-      "together(n): make it const, a range of node_t");
+      grouped_graph<Graph> || !(
+                                  requires(Graph& g, N n) { g.together(n); } ||
+                                  requires { requires detail::one_argument<decltype(&Graph::together)>; }),
+      "together(n): make it const, a range of node_t, for an n of node_t");
   static_assert(
-      carrying_graph<Graph> || !requires(Graph& g, V v) { g.carried(v); },
-      "carried(v): make it const, a range of value_t, in addition to inputs() and outputs()");
-  static_assert(
-      accompanied_graph<Graph> || !requires(Graph& g, V v) { g.companions(v); },
-      "companions(v): make it const, a range of value_t");
+      carrying_graph<Graph> || !(
+                                   requires(Graph& g, V v) { g.carried(v); } ||
+                                   requires { requires detail::one_argument<decltype(&Graph::carried)>; }),
+      "carried(v): make it const, a range of value_t, for a v of value_t, in addition to inputs() and "
+      "outputs()");
+  static_assert(accompanied_graph<Graph> ||
+                    !(
+                        requires(Graph& g, V v) { g.companions(v); } ||
+                        requires { requires detail::one_argument<decltype(&Graph::companions)>; }),
+                "companions(v): make it const, a range of value_t, for a v of value_t");
   static_assert(
       named_graph<Graph> || !requires(Graph& g, N n) { g.name(n); }, "name(n): make it const, a string");
   static_assert(

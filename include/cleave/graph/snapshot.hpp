@@ -88,7 +88,7 @@ class snapshot_reader {
       auto const at = s_.values();
       if (s_.latest[k] != none<Index>)
         fault(s_.from[s_.latest[k]] == from ? input_twice : input_and_state, at,
-              "argument #" + std::to_string(at));
+              "value #" + std::to_string(at) + " of inputs(), then state(), then constants(),");
       Index const made = make(v, k, none<Index>);
       s_.from[made] = from;
       return made;
@@ -116,13 +116,15 @@ class snapshot_reader {
 
   /// Throws if a node reads a value that became a constant and is not listed.
   void refuse_unlisted() {
-    for (auto v = listed_; v < s_.values(); ++v)
-      if (s_.producer[v] == none<Index>) {
-        auto const first = find_unlisted_values(g_).front();
-        auto const n = static_cast<Index>(first.node);
-        raise(adapter_error(
-            {unlisted_operand, first.node, first.operand},
-            "operand #" + std::to_string(first.operand) + " of node " + label(g_, s_.node[n], n)));
+    for (Index n = 0; n < s_.nodes(); ++n)
+      for (auto const v : s_.operands[n]) {
+        if (v < listed_ || s_.producer[v] != none<Index>) continue;
+        // of the handles of written memory, which are all read here, the node names one
+        auto const all = find_unlisted_values(g_);
+        auto const at = all.empty() ? n : narrow<Index>(all.front().node);
+        auto const operand = all.empty() ? 0 : all.front().operand;
+        raise(adapter_error({unlisted_operand, at, operand}, "operand #" + std::to_string(operand) +
+                                                                 " of node " + label(g_, s_.node[at], at)));
       }
   }
 

@@ -60,8 +60,9 @@ std::vector<unlisted_value<value_t<Graph>>> find_unlisted_values(Graph const& g)
   using value = value_t<Graph>;
   numbering<value, std::size_t> known;
   detail::each_argument(g, [&](value const& v) { known.insert(v); });
-  for (auto n : g.nodes())
-    for (auto v : detail::results_of(g, n)) known.insert(v);
+  if constexpr (!aliasing_graph<Graph>)
+    for (auto n : g.nodes())
+      for (auto v : detail::results_of(g, n)) known.insert(v);
 
   std::vector<unlisted_value<value>> unlisted;
   auto const is_new = [&](value const& v) {
@@ -84,7 +85,10 @@ std::vector<unlisted_value<value_t<Graph>>> find_unlisted_values(Graph const& g)
         if (is_new(v) && !held) unlisted.push_back({at, operand, v});
         ++operand;
       });
-      for (auto v : detail::results_of(g, n)) hold(v);
+      for (auto v : detail::results_of(g, n)) {
+        hold(v);
+        known.insert(v);  // here, since a write in place reads its memory first
+      }
       ++at;
     }
   } else {

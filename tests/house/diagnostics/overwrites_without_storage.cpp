@@ -1,4 +1,4 @@
-// expect: overwrites\(n\): make it const, a range of value_t, in addition to storage\(v\)
+// expect: overwrites\(n\): make it const, a range of value_t, for an n of node_t, in addition to storage\(v\)
 #include <vector>
 
 #include "cleave/split/split.hpp"

@@ -37,5 +37,7 @@ TEST_CASE("depth_first: fewer microbatches than ranks are one group") {
 
 TEST_CASE("depth_first: rejects microbatches that are not a multiple of the ranks") {
   CHECK_THROWS_WITH_AS(depth_first(4, 2, 6),
-                       "depth-first: the number of microbatches must be a multiple of 4, not 6", shape_error);
+                       "depth-first: the number of microbatches must be a multiple of 4, not 6; a multiple "
+                       "of the number of ranks always fits",
+                       shape_error);
 }

@@ -48,6 +48,7 @@ TEST_CASE("interleaved_1f1b: microbatches that do not fill rounds take the publi
   CHECK(time(3) == 15);
   CHECK(time(15) == 49.5);
   CHECK_THROWS_WITH_AS(interleaved_1f1b(4, 2, 11),
-                       "interleaved 1F1B: the number of microbatches must be a multiple of 2, not 11",
+                       "interleaved 1F1B: the number of microbatches must be a multiple of 2, not 11; a "
+                       "multiple of the number of ranks always fits",
                        shape_error);
 }

@@ -28,7 +28,8 @@ struct whole_file_limits {
   std::uint64_t most_bytes = 4_GiB;
   std::string_view raised_by{};  ///< what raises `most_bytes`, for the message
   bool is_text = false;          ///< refuses the file at its first zero byte, before it reads on
-  /// For pipes and devices: how long to wait for the next bytes; negative: as long as it takes.
+  /// For pipes, devices and files of the kernel: how long to wait for the next bytes; negative: as long as it
+  /// takes.
   std::chrono::milliseconds next_bytes_within{60'000};
 };
 
@@ -87,15 +88,13 @@ std::string read_to_end(file_handle const& file, std::string const& name, whole_
   };
   constexpr std::size_t first_piece = 1 << 16, most_at_once = 1 << 20;
   for (;;) {
-    if (!is_regular) {
-      pollfd source{file.number(), POLLIN, 0};
-      auto const ready = ::poll(&source, 1, static_cast<int>(limits.next_bytes_within.count()));
-      if (ready < 0 && errno != EINTR) throw unreadable("cannot be read: ", errno);
-      if (ready == 0)
-        throw refused("nothing came from it within " + std::to_string(limits.next_bytes_within.count()) +
-                      " ms");
-      if (ready < 0) continue;
-    }
+    pollfd source{file.number(), POLLIN, 0};  // of regular files only some of the kernel are not always ready
+    auto const ready = ::poll(&source, 1, static_cast<int>(limits.next_bytes_within.count()));
+    if (ready < 0 && errno != EINTR) throw unreadable("cannot be read: ", errno);
+    if (ready == 0)
+      throw refused("nothing came from it within " + std::to_string(limits.next_bytes_within.count()) +
+                    " ms");
+    if (ready < 0) continue;
     auto const before = bytes.size(), room = bytes.capacity() - before;
     auto const piece = before == 0 ? first_piece : room == 0 ? most_at_once : (std::min)(room, most_at_once);
     make_room([&] { bytes.resize(before + piece); });

@@ -176,7 +176,8 @@ inline std::string describe(shape_fault const& f) {
     case odd_microbatches:
       return "the number of microbatches must be even, half for each direction" + got;
     case uneven_rounds:
-      return "the number of microbatches must be a multiple of " + needed + got;
+      return "the number of microbatches must be a multiple of " + needed + got +
+             "; a multiple of the number of ranks always fits";
     case group_too_small:
       return "a group must have " + needed + " microbatches or more" + got;
     case group_too_large:

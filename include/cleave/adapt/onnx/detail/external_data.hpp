@@ -24,7 +24,7 @@
 namespace cleave::inline v0_2::detail {
 
 /// Calls `f` with each tensor of a model that may have external data: initializers and attributes, also in
-/// bodies and functions. No recursion.
+/// bodies, functions and graphs for training. No recursion.
 template <class F>
 void each_onnx_tensor(::onnx::ModelProto& m, F f) {
   std::vector<::onnx::GraphProto*> open{m.mutable_graph()};
@@ -41,6 +41,10 @@ void each_onnx_tensor(::onnx::ModelProto& m, F f) {
   };
   for (auto& function : *m.mutable_functions())
     for (auto& n : *function.mutable_node()) visit(n);
+  for (auto& training : *m.mutable_training_info()) {
+    if (training.has_initialization()) open.push_back(training.mutable_initialization());
+    if (training.has_algorithm()) open.push_back(training.mutable_algorithm());
+  }
   while (!open.empty()) {
     auto& g = *open.back();
     open.pop_back();

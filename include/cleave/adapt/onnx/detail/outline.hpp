@@ -143,7 +143,8 @@ inline bool take_onnx_types(::onnx::GraphProto& whole, ::onnx::GraphProto& from)
 /// Infers types and shapes in place; see `onnx_type_inference`.
 ///
 /// Returns the first contradiction, or an empty text. If libonnx crashes, or takes longer than 20 seconds
-/// plus one per 2,000 nodes, the text says so, and the types are inferred without it.
+/// plus one per 2,000 nodes, or if its process cannot be made, the text says so, and the types are inferred
+/// without it.
 inline std::string onnx_infer(::onnx::ModelProto& m, onnx::inference where,
                               std::unordered_set<std::string> fixed = {}) {
   if (where != onnx::inference::own_process)
@@ -164,7 +165,9 @@ inline std::string onnx_infer(::onnx::ModelProto& m, onnx::inference where,
       !inferred.ParseFromArray(answer->data() + end + 1, static_cast<int>(answer->size() - end - 1)) ||
       !take_onnx_types(*m.mutable_graph(), inferred)) {
     onnx_infer(m, onnx::inference::without_libonnx, std::move(fixed));
-    return "libonnx's shape inference crashed or timed out";
+    return "libonnx's shape inference crashed, was killed, took too long or could not be started; shapes "
+           "that "
+           "only it knows are missing";
   }
   return answer->substr(0, end);
 }
