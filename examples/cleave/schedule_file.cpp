@@ -37,8 +37,11 @@ schedule_file read_schedule(fs::path const& path, cleave::row_counts const& coun
   auto text = read_text(path);
   bool const is_csv = is_standard(path) ? !begins_as_json(text) : path.extension() != ".json";
   try {
-    if (!is_csv) return {path, cleave::read_schedule_json(std::move(text)), false};
-    return {path, cleave::listed_schedule(cleave::read_csv_rows(text), counts)};
+    auto found = is_csv ? schedule_file{path, cleave::listed_schedule(cleave::read_csv_rows(text), counts)}
+                        : schedule_file{path, cleave::read_schedule_json(std::move(text)), false};
+    if (std::ranges::all_of(found.order.ranks, [](auto const& row) { return row.empty(); }))
+      throw cleave::error(file + ": there is no action in it; a schedule has a row of actions for each rank");
+    return found;
   } catch (cleave::cell_error const& e) {
     auto const sentence = describe(e.witness);  // begins with row and column from 0
     throw cleave::error(file + ":" + std::to_string(e.witness.row + 1) + ":" +

@@ -49,6 +49,16 @@ void check_fault(std::string const& text, std::string const& code, int line, int
 
 }  // namespace
 
+TEST_CASE("cleave verify: a file without actions is no schedule") {
+  scratch_folder const at;
+  for (std::string const text : {"", "\n\n\n", ",,\n,\n"}) {
+    std::ofstream(at / "s.csv") << text;
+    auto const r = run_tool({"verify", at / "s.csv"});
+    CHECK(r.exit == 3);
+    CHECK(r.to_stderr.find("s.csv: there is no action in it") != std::string::npos);
+  }
+}
+
 TEST_CASE("cleave verify: finds no fault in valid schedules and lists the transports that run them") {
   for (auto const& s : {cleave::interleaved_1f1b(4, 2, 8), cleave::zbv(3, 7), cleave::dual_pipe_v(2, 4)}) {
     auto const plain = verified(schedule_csv(s));
