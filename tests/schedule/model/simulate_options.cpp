@@ -30,7 +30,8 @@ TEST_CASE("find_simulate_option_fault: finds each invalid option and its index")
   CHECK(fault({.links = {{.bandwidth = nan}}}) == simulate_option_fault{bandwidth, 0});
   CHECK(fault({.links = {{.bandwidth = 1e-90}}, .bytes = {{0, 1'000'000'000'000}}}) ==
         simulate_option_fault{too_long, 0});
-  CHECK(!fault({.links = {{.bandwidth = 1}}, .bytes = {{0, static_cast<std::uint64_t>(longest_cost)}}}));
+  CHECK(1 / (1 / longest_cost) == longest_cost);
+  CHECK(!fault({.links = {{.bandwidth = 1 / longest_cost}}, .bytes = {{0, 1}}}));
   CHECK(fault({.noise = nan}) == simulate_option_fault{noise});
   CHECK(fault({.noise = 1.25}) == simulate_option_fault{noise});
 }
