@@ -157,20 +157,6 @@ TEST_CASE("cleave: --max-file raises and lowers the limit; a file that is wrong 
             "--max-file takes a size from 1B to below 16EiB, as in 8GiB, not '0'"));
 }
 
-TEST_CASE("cleave: says that shape inference had no process" * doctest::skip(sanitized)) {
-  auto const r = in_child([&]() -> std::string {
-    rlimit const files{4, 4};  // no room for a pipe to the process of libonnx
-    setrlimit(RLIMIT_NOFILE, &files);
-    auto const tool = tool_path().string(),
-               model = std::string(CLEAVE_TEST_DATA "/models/onnx/googlenet.onnx");
-    execl(tool.c_str(), tool.c_str(), "inspect", model.c_str(), nullptr);
-    throw std::runtime_error("it is not built: " + tool);
-  });
-  CHECK(r.exit == 0);
-  CHECK(has(r.to_stderr,
-            "note: googlenet.onnx: libonnx's shape inference crashed, was killed, took too long or"));
-}
-
 TEST_CASE("cleave: a text that turns into zero bytes is read only so far") {
   scratch_folder const at;
   std::ofstream(at / "g.graph") << "2 1\n2\n";

@@ -51,7 +51,7 @@ void check_fault(std::string const& text, std::string const& code, int line, int
 
 TEST_CASE("cleave verify: a file without actions is no schedule") {
   scratch_folder const at;
-  for (std::string const text : {"", "\n\n\n", ",,\n,\n"}) {
+  for (std::string const text : {"", "\n\n\n"}) {
     std::ofstream(at / "s.csv") << text;
     auto const r = run_tool({"verify", at / "s.csv"});
     CHECK(r.exit == 3);
