@@ -329,9 +329,10 @@ inline typed_words read_options(command c, std::span<std::string const> words) {
     else if (!use.prefixes.empty())
       return;
     standard.add(by, value, use);
-    if (value == "-" && use.what == file_use::kind::read)
-      typed.files.push_back({by, standard_input_path, use});
-    if (value == "-") return;
+    if (value == "-") {
+      if (use.what == file_use::kind::read) typed.files.push_back({by, standard_input_path, use});
+      return;
+    }
     std::erase_if(typed.files, [&](auto const& f) { return !by.empty() && !use.repeats && f.by == by; });
     typed.files.push_back({by, value, use});
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -56,6 +57,21 @@ inline child_report run_built(std::filesystem::path const& program, std::vector<
 /// Runs the tool; `said` is its stdout.
 inline child_report run_tool(std::vector<std::string> words) {
   return run_built(tool_path(), std::move(words));
+}
+
+/// Runs the tool with a limit of a resource, such as `RLIMIT_AS` for its address space.
+inline child_report run_tool_within(decltype(RLIMIT_AS) resource, std::size_t most,
+                                    std::vector<std::string> words) {
+  words.insert(words.begin(), tool_path().string());
+  return in_child([&]() -> std::string {
+    rlimit const limit{most, most};
+    setrlimit(resource, &limit);
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execv(arguments[0], arguments.data());
+    throw std::runtime_error("it is not built: " + words[0]);
+  });
 }
 
 /// Runs the tool with stdout as a full disk, or closed.

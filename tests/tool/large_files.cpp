@@ -2,14 +2,12 @@
 // What the tool does with files that are too large, and without the memory for them.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <cleave/core/bytes.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,20 +39,6 @@ constexpr std::size_t little = sanitized ? 256_MiB : 64_MiB;
 void put_zeros(std::string const& file, std::uint64_t size) {
   std::ofstream{file};
   fs::resize_file(file, size);
-}
-
-/// Runs the tool with at most `most` bytes of address space.
-child_report run_tool_within(std::size_t most, words line) {
-  line.insert(line.begin(), tool_path().string());
-  return in_child([&]() -> std::string {
-    rlimit const limit{most, most};
-    setrlimit(RLIMIT_AS, &limit);
-    std::vector<char*> arguments;
-    for (auto& word : line) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execv(arguments[0], arguments.data());
-    throw std::runtime_error("it is not built: " + line[0]);
-  });
 }
 
 /// Writes a chain as a graph in JSON.
@@ -176,8 +160,8 @@ TEST_CASE("cleave: out of memory names the file, what is needed and the remedy" 
     rows << "999999\n";
   }
   auto limit = 64_MiB;  // enough for the program itself, whose libraries differ from build to build
-  while (run_tool_within(limit, {"version"}).exit != 0 && limit < 1_GiB) limit += 16_MiB;
-  auto const working = run_tool_within(limit, {"partition", at / "g.graph", "-k", "2"});
+  while (run_tool_within(RLIMIT_AS, limit, {"version"}).exit != 0 && limit < 1_GiB) limit += 16_MiB;
+  auto const working = run_tool_within(RLIMIT_AS, limit, {"partition", at / "g.graph", "-k", "2"});
   CAPTURE(working.to_stderr);
   CHECK(working.exit == 3);
   CHECK(has(working.to_stderr, "out of memory for "));
@@ -186,7 +170,7 @@ TEST_CASE("cleave: out of memory names the file, what is needed and the remedy" 
                                    " MiB; allow the process more memory"));
   CHECK(has(working.to_stderr, "read a METIS file by rows (--stream), or use a smaller file"));
   fs::resize_file(at / "g.graph", 1_GiB);
-  auto const reading = run_tool_within(limit + 64_MiB, {"partition", at / "g.graph", "-k", "2"});
+  auto const reading = run_tool_within(RLIMIT_AS, limit + 64_MiB, {"partition", at / "g.graph", "-k", "2"});
   CAPTURE(reading.to_stderr);
   CHECK(reading.exit == 3);
   CHECK(has(reading.to_stderr, "g.graph: there is no memory for its 1 GiB; allow the process more"));

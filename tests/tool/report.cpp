@@ -49,6 +49,20 @@ void check_refused(std::string const& table, std::string const& said) {
 
 }  // namespace
 
+TEST_CASE("cleave report: names of a table reach neither the terminal nor Markdown as they are") {
+  scratch_folder const out;
+  std::ofstream(out / "r.csv", std::ios::binary)
+      << header << "a\x1b[31m|<img>&,b\x07<i>,10,9,2,0.03,1,1,0.1,0.1,3,0,0,1.5,3,ok\n";
+  auto const text = run_tool({"report", out / "r.csv"}),
+             page = run_tool({"report", out / "r.csv", "--markdown"});
+  for (auto const& r : {text, page}) {
+    CHECK(r.exit == 0);
+    CHECK(r.said.find_first_of("\x1b\x07") == std::string::npos);
+  }
+  CHECK(page.said.find("a\\x1b[31m\\|&lt;img>&amp;") != std::string::npos);
+  CHECK(page.said.find("<i") == std::string::npos);
+}
+
 TEST_CASE("cleave report: means are geometric, over problems that both solved within the balance") {
   scratch_folder const out;
   std::ofstream(out / "r.csv", std::ios::binary) << runs;

@@ -14,6 +14,16 @@
 using namespace cleave::testing;
 using nlohmann::json;
 
+TEST_CASE("cleave simulate: the unit of a cost file shows no control characters") {
+  scratch_folder const at;
+  std::ofstream(at / "s.csv") << run_tool({"schedule", "1F1B", "-p", "2", "-m", "2", "--csv"}).said;
+  std::ofstream(at / "c.json") << R"({"unit": "\u001b[31m", "stages": {"F": 1, "B": 2}})";
+  auto const r = run_tool({"simulate", at / "s.csv", "--costs", at / "c.json"});
+  CHECK(r.exit == 0);
+  CHECK(r.said.find('\x1b') == std::string::npos);
+  CHECK(r.said.find("\\x1b[31m") != std::string::npos);
+}
+
 TEST_CASE("cleave simulate: gives a schedule file the same times as cleave schedule") {
   scratch_folder const out;
   for (std::string const name : {"Interleaved1F1B", "ZBVZeroBubble", "GPipe"}) {

@@ -215,7 +215,7 @@ inline constexpr std::array<char const*, 4> cost_keys = {"cost", "bytes", "repli
 template <class F>
 class graph_json_writer {
  public:
-  /// `put(std::string)` is called with the parts of the text.
+  /// `put(std::string const&)` is called with the parts of the text.
   graph_json_writer(json::writer::layout l, F put) : w_(l), put_(std::move(put)) {}
 
   /// Writes `top` with `metadata` in place of its own.
@@ -356,12 +356,7 @@ namespace cleave::inline v0_2 {
 inline std::string write_graph_json(module_graph const& g,
                                     json::writer::layout l = json::writer::layout::indented) {
   std::string text;
-  detail::graph_json_writer(l, [&](std::string part) {
-    if (text.empty())
-      text = std::move(part);
-    else
-      text += part;
-  }).write(g, g.metadata);
+  detail::graph_json_writer(l, [&](std::string const& part) { text += part; }).write(g, g.metadata);
   return text;
 }
 

@@ -37,8 +37,8 @@ concept uncosted_graph = meant_as_graph<T> && !(weighted_graph<T> && sized_graph
 template <class...>
 inline constexpr bool is_met = false;
 
-/// A pointer to a function with one parameter. A member of a graph that has one, but not that of the concept,
-/// is meant to be the member of the concept.
+/// True for a pointer to a function with one parameter. If a member of a graph is one, but has not the
+/// parameter of the concept, it is still meant to be the member of the concept.
 template <class>
 inline constexpr bool one_argument = false;
 template <class R, class C, class A, bool N>
@@ -100,7 +100,7 @@ template <class Graph>
 
 namespace cleave::inline v0_2 {
 
-/// Checks at compile time that no member of an adapter has a wrong signature, such as a missing `const`, or a
+/// Checks at compile time that no member of an adapter has a wrong signature, such as a missing `const` or a
 /// wrong type. Otherwise the ability would be ignored silently. Each function that reads a graph calls this
 /// first. A misspelt member cannot be detected: an adapter should `static_assert` the concepts that it means
 /// to satisfy.

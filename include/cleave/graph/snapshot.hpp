@@ -119,7 +119,8 @@ class snapshot_reader {
     for (Index n = 0; n < s_.nodes(); ++n)
       for (auto const v : s_.operands[n]) {
         if (v < listed_ || s_.producer[v] != none<Index>) continue;
-        // of the handles of written memory, which are all read here, the node names one
+        // A write of shared memory reads it through all its handles. The fault is of the one that a node
+        // names.
         auto const all = find_unlisted_values(g_);
         auto const at = all.empty() ? n : narrow<Index>(all.front().node);
         auto const operand = all.empty() ? 0 : all.front().operand;

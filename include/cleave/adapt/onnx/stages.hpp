@@ -38,10 +38,7 @@ void rename_onnx_shadows(::onnx::NodeProto& holder, std::unordered_set<std::stri
   using names = std::unordered_map<std::string, std::string>;
   std::vector<std::pair<::onnx::GraphProto*, names>> open;
   auto const enter = [&](::onnx::NodeProto& n, names const& outer) {
-    for (auto& a : *n.mutable_attribute()) {
-      if (a.has_g()) open.emplace_back(a.mutable_g(), outer);
-      for (auto& g : *a.mutable_graphs()) open.emplace_back(&g, outer);
-    }
+    for (auto* const body : detail::onnx_bodies(n)) open.emplace_back(body, outer);
   };
   enter(holder, {});
   while (!open.empty()) {

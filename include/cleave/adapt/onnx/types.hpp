@@ -245,10 +245,7 @@ class types {
       open.pop_back();
       in_graph(g);
       for (auto& n : *g.mutable_node())
-        for (auto& a : *n.mutable_attribute()) {
-          if (a.has_g()) open.push_back(a.mutable_g());
-          for (auto& body : *a.mutable_graphs()) open.push_back(&body);
-        }
+        for (auto* const body : detail::onnx_bodies(n)) open.push_back(body);
     }
     for (auto const& [name, size] : options.dims) {
       if (size < 0)

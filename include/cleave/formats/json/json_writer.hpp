@@ -66,13 +66,9 @@ class writer {
   }
 
   /// Returns the whole document. Preconditions: it is complete, and no part of it was taken.
-  std::string const& text() const& {
+  std::string const& text() const {
     expects(level_.empty() && !text_.empty(), "json::writer: the document must be complete");
     return text_;
-  }
-  std::string text() && {
-    std::as_const(*this).text();
-    return std::move(text_);
   }
 
   /// Returns the number of characters written since `take`.

@@ -36,6 +36,16 @@ void each_nested_onnx_node(Nodes const& nodes, Visit visit) {
   }
 }
 
+/// Returns the bodies of a node, in the order of its attributes.
+inline std::vector<::onnx::GraphProto*> onnx_bodies(::onnx::NodeProto& n) {
+  std::vector<::onnx::GraphProto*> bodies;
+  for (auto& a : *n.mutable_attribute()) {
+    if (a.has_g()) bodies.push_back(a.mutable_g());
+    for (auto& g : *a.mutable_graphs()) bodies.push_back(&g);
+  }
+  return bodies;
+}
+
 /// Returns the key under which calls refer to a model-local function.
 inline std::string onnx_function_key(std::string const& domain, std::string const& name) {
   return (domain == "ai.onnx" ? std::string() : domain) + ":" + name;

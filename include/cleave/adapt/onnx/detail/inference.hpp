@@ -531,10 +531,7 @@ class onnx_type_inference {
     std::vector<graph*> open;
     auto const see = [&](auto& list) {
       for (auto& n : list)
-        for (auto& a : *n.mutable_attribute()) {
-          if (a.has_g()) open.push_back(a.mutable_g());
-          for (auto& g : *a.mutable_graphs()) open.push_back(&g);
-        }
+        for (auto* const body : onnx_bodies(n)) open.push_back(body);
     };
     see(nodes);
     while (!open.empty()) {
@@ -636,11 +633,8 @@ class onnx_type_inference {
         for (auto& t : made) t.Clear();
       }
     }
-    for (auto& a : *n.mutable_attribute()) {
-      if (a.has_g() && !found_.contains(a.mutable_g())) visit_body(*a.mutable_g(), in, {});
-      for (auto& g : *a.mutable_graphs())
-        if (!found_.contains(&g)) visit_body(g, in, {});
-    }
+    for (auto* const body : onnx_bodies(n))
+      if (!found_.contains(body)) visit_body(*body, in, {});
   }
 
   /// Writes inferred types into a graph.

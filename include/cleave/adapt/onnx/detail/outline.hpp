@@ -84,16 +84,6 @@ inline void onnx_reorder(::onnx::GraphProto& g, std::vector<std::uint32_t> const
   if (!order.empty()) g.mutable_node()->Swap(&nodes);
 }
 
-/// Returns the bodies of a node, in the order of its attributes.
-inline std::vector<::onnx::GraphProto*> onnx_bodies(::onnx::NodeProto& n) {
-  std::vector<::onnx::GraphProto*> bodies;
-  for (auto& a : *n.mutable_attribute()) {
-    if (a.has_g()) bodies.push_back(a.mutable_g());
-    for (auto& g : *a.mutable_graphs()) bodies.push_back(&g);
-  }
-  return bodies;
-}
-
 /// Removes everything from a graph but the types of its values and those in bodies of its nodes.
 inline void keep_onnx_types(::onnx::GraphProto& whole) {
   std::vector<::onnx::GraphProto*> open{&whole};
@@ -105,7 +95,7 @@ inline void keep_onnx_types(::onnx::GraphProto& whole) {
     kept.mutable_output()->Swap(g.mutable_output());
     kept.mutable_value_info()->Swap(g.mutable_value_info());
     for (auto& n : *g.mutable_node()) {
-      auto bodies = onnx_bodies(n);
+      auto const bodies = onnx_bodies(n);
       if (bodies.empty()) continue;
       auto& a = *kept.add_node()->add_attribute();
       for (auto* const body : bodies) {
@@ -165,9 +155,8 @@ inline std::string onnx_infer(::onnx::ModelProto& m, onnx::inference where,
       !inferred.ParseFromArray(answer->data() + end + 1, static_cast<int>(answer->size() - end - 1)) ||
       !take_onnx_types(*m.mutable_graph(), inferred)) {
     onnx_infer(m, onnx::inference::without_libonnx, std::move(fixed));
-    return "libonnx's shape inference crashed, was killed, took too long or could not be started; shapes "
-           "that "
-           "only it knows are missing";
+    return "libonnx's shape inference crashed, took too long or had no process; shapes that it alone knows "
+           "are missing";
   }
   return answer->substr(0, end);
 }
