@@ -89,14 +89,17 @@ inline void require_apart(std::vector<typed_file> const& files) {
     }
 }
 
-/// \throws cleave::error if the file exists and cleave did not write it for this use
+/// Remembers an output that does not exist yet: it may not replace a file that appears meanwhile.
+/// \throws cleave::error if the file exists and cleave did not write it for this use, or it was changed since
 inline void require_own(fs::path const& path, file_use const& use) {
   std::error_code missing;
+  if (!fs::exists(fs::symlink_status(path, missing))) new_outputs.insert(path);
   if (!fs::exists(path, missing) || is_stream(path)) return;
   auto const text = read_bytes(path);
-  if (text.empty() || (use.is_own != nullptr && use.is_own(text))) return;
+  bool const is_edited = is_changed(path, text);
+  if (text.empty() || (use.is_own != nullptr && use.is_own(text) && !is_edited)) return;
   if (!use.form.empty() && is_marked(path, use.form, text)) return;
-  std::string const changed = use.form.empty() ? "" : ", or it was changed since";
+  std::string const changed = use.form.empty() && !is_edited ? "" : ", or it was changed since";
   std::string const untold = use.form.empty() || keeps_attributes(path)
                                  ? ""
                                  : " (cleave cannot tell: this file system has no extended attributes)";

@@ -5,6 +5,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -18,11 +19,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -59,6 +62,9 @@ inline std::uint64_t given_file_limit = 0;
 
 /// The files to read that the command line names.
 inline std::vector<fs::path> named_inputs;
+
+/// The outputs that did not exist when the options were read.
+inline std::set<fs::path> new_outputs;
 
 /// Returns the most bytes of a file that the tool reads.
 inline std::uint64_t file_limit() {
@@ -138,12 +144,30 @@ inline bool is_stream(fs::path const& path) {
   return (!S_ISREG(file.st_mode) && !S_ISDIR(file.st_mode)) || find_standard_stream(file) >= 0;
 }
 
-/// Opens an existing file to append to it. \throws cleave::file_error
+/// The extended attribute that marks files that cleave wrote, with a digest of the text and the form.
+inline constexpr char written_attribute[] = "user.cleave.written";
+
+/// Opens an existing file to append to it; it then has no mark. For a named pipe, waits at most a minute for
+/// its reader.
+/// \throws cleave::file_error, cleave::error if no process reads the pipe
 inline cleave::file_handle open_end(fs::path const& path) {
   struct stat file{};
-  if (int const known = stat(path.c_str(), &file) == 0 ? find_standard_stream(file) : -1; known >= 0)
-    return {path, dup(known)};
-  return {path, O_WRONLY | O_APPEND | O_NOCTTY, "opened"};
+  bool const is_known = stat(path.c_str(), &file) == 0;
+  if (int const known = is_known ? find_standard_stream(file) : -1; known >= 0) return {path, dup(known)};
+  using clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds longest{60};
+  if (is_known && S_ISREG(file.st_mode)) removexattr(path.c_str(), written_attribute);
+  for (auto const until = clock::now() + longest;;) {
+    try {
+      return {path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK, "opened"};
+    } catch (cleave::file_error const& e) {
+      if (e.witness.code != ENXIO || !S_ISFIFO(file.st_mode)) throw;
+    }
+    if (clock::now() >= until)
+      throw cleave::error(shown(path) + ": no process has opened this pipe to read it within " +
+                          std::to_string(longest.count()) + " s; start one, or name a file");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 inline std::span<std::byte const> bytes_of(std::string const& text) { return std::as_bytes(std::span(text)); }
@@ -172,20 +196,27 @@ inline std::string written_line(output_file const& to) {
   return to.empty() || is_standard(to.path) ? "" : "  " + shown(to.path) + "\n";
 }
 
-/// The extended attribute that holds a digest of the form and the text written.
-inline constexpr char written_attribute[] = "user.cleave.written";
-
 inline std::string written_mark(std::string const& form, std::string const& text) {
-  return cleave::name_digest().add(form).add(text).text();
+  return cleave::name_digest().add(text).text() + ":" + form;
 }
 
-/// Returns whether cleave wrote the file in this form and it has not changed since. Copies have no mark, nor
-/// do files on a file system without extended attributes.
-inline bool is_marked(fs::path const& path, std::string const& form, std::string const& text) {
-  std::array<char, 17> value{};
+/// Returns the mark of a file, or nothing. Copies have no mark, nor do files on a file system without
+/// extended attributes.
+inline std::string mark_of(fs::path const& path) {
+  std::array<char, 64> value{};
   auto const size = getxattr(path.c_str(), written_attribute, value.data(), value.size());
-  return size > 0 &&
-         written_mark(form, text) == std::string_view(value.data(), static_cast<std::size_t>(size));
+  return {value.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+/// Returns whether cleave wrote the file in this form and it has not changed since.
+inline bool is_marked(fs::path const& path, std::string const& form, std::string const& text) {
+  return mark_of(path) == written_mark(form, text);
+}
+
+/// Returns whether the file has a mark, but its text has changed since.
+inline bool is_changed(fs::path const& path, std::string const& text) {
+  auto const mark = mark_of(path), now = written_mark("", text);
+  return mark.find(':') != mark.npos && !mark.starts_with(now);
 }
 
 /// Returns whether the file system there supports such attributes.
@@ -193,11 +224,13 @@ inline bool keeps_attributes(fs::path const& path) {
   return getxattr(path.c_str(), written_attribute, nullptr, 0) >= 0 || errno != ENOTSUP;
 }
 
-/// Writes a file atomically; `-` is stdout. It replaces an existing file and keeps that file's permissions.
+/// Writes a file atomically; `-` is stdout. It replaces an existing file and keeps that file's permissions,
+/// but a file that appeared since the options were read is not replaced.
 /// \throws cleave::file_error, lost_output_error
 inline void write_file(output_file const& to, std::string const& text) {
   if (is_standard(to.path)) return write_stdout(text);
   if (is_stream(to.path)) return open_end(to.path).write(bytes_of(text));
+  bool const is_new = new_outputs.erase(to.path) > 0;
   std::error_code missing;
   auto target = fs::canonical(to.path, missing);
   if (missing) target = to.path;
@@ -206,9 +239,16 @@ inline void write_file(output_file const& to, std::string const& text) {
   file.write(0, bytes_of(text));
   struct stat old{};
   if (!missing && stat(target.c_str(), &old) == 0) fchmod(file.handle().number(), old.st_mode & 07777);
-  if (auto const mark = written_mark(to.form, text); !to.form.empty())
-    fsetxattr(file.handle().number(), written_attribute, mark.data(), mark.size(), 0);
-  file.keep(target.filename().string());
+  auto const mark = written_mark(to.form, text);
+  fsetxattr(file.handle().number(), written_attribute, mark.data(), mark.size(), 0);
+  auto const name = target.filename().string();
+  try {
+    is_new ? file.keep_new(name) : file.keep(name);
+  } catch (cleave::file_error const& e) {
+    if (e.witness.code != EEXIST) throw;
+    throw cleave::error(shown(target) + ": appeared while this command ran; move it, choose another file, " +
+                        "or add --overwrite");
+  }
   cleave::remove_leftovers(folder);
 }
 

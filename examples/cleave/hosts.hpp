@@ -44,7 +44,10 @@ class placed_ranks {
     for (std::size_t i = 0; i < stages; ++i)
       rank_of_.push_back(rank_of.empty() ? static_cast<std::uint32_t>(i) : index(rank_of[i]));
     std::uint32_t slots = 0, ranks = 1;
-    for (auto const& h : hosts_) slots += h.slots;
+    for (auto const& h : hosts_) {
+      slots += h.slots;
+      end_.push_back(slots);
+    }
     for (auto const r : rank_of_) ranks = std::max(ranks, r + 1);
     if (slots % ranks != 0)
       refuse("the hosts have " + plural(slots, "slot") + ", which is not a multiple of the " +
@@ -102,12 +105,15 @@ class placed_ranks {
   static constexpr cleave::rank_grid::axes order{cleave::rank_axis::pipe, cleave::rank_axis::data,
                                                  cleave::rank_axis::model};
 
+  /// O(log hosts).
   std::string host_of(cleave::rank_id r) const {
-    auto const at = cleave::find_host(hosts_, r);
-    return !at ? "" : at->host + (at->port > 0 ? ":" + std::to_string(at->port) : "");
+    auto const at = std::ranges::upper_bound(end_, index(r)) - end_.begin();
+    auto const& address = hosts_[static_cast<std::size_t>(at)].address;
+    return address.host + (address.port > 0 ? ":" + std::to_string(address.port) : "");
   }
 
   std::vector<cleave::listed_host> hosts_;
+  std::vector<std::uint32_t> end_;      // per host: the first rank behind it
   std::vector<std::uint32_t> rank_of_;  // per stage: its rank in the pipeline
   cleave::rank_grid grid_;
 };

@@ -16,6 +16,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "command_list.hpp"
@@ -186,6 +187,11 @@ int main(int argc, char** argv) {
     return say(1, e.what());
   } catch (std::bad_alloc const&) {
     return say(3, tool::out_of_memory_text(argc > 1 ? argv[1] : ""));
+  } catch (std::system_error const& e) {
+    bool const lacks_threads = e.code() == std::errc::resource_unavailable_try_again;
+    return say(3, lacks_threads ? "no further thread can be started: " + std::string(e.what()) +
+                                      "; allow more processes (ulimit -u, or the limit of its container)"
+                                : e.what());
   } catch (std::exception const& e) {
     return say(3, e.what());
   }

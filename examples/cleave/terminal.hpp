@@ -3,16 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cleave/core/error.hpp>
 #include <cleave/core/printable.hpp>
+#include <cleave/formats/files/durable_file.hpp>
 #include <cleave/formats/units.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -32,12 +33,13 @@ using lost_output_error = cleave::tagged_error<struct lost_output_tag, int>;
 
 /// Writes to stdout. \throws lost_output_error if not all of the text is written
 inline void write_stdout(std::string const& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
-  int const code = errno;
-  throw lost_output_error(
-      "stdout cannot be written: " + std::error_code(code, std::generic_category()).message() +
-          "; the output is not complete",
-      code);
+  try {
+    cleave::file_handle("stdout", dup(STDOUT_FILENO)).write(std::as_bytes(std::span(text)));
+  } catch (cleave::file_error const& e) {
+    auto const why = std::error_code(e.witness.code, std::generic_category()).message();
+    throw lost_output_error("stdout cannot be written: " + why + "; the output is not complete",
+                            e.witness.code);
+  }
 }
 
 /// The target of `print`: stderr if stdout is for an output file named `-`, and nowhere if stdout is for a

@@ -62,14 +62,29 @@ struct verdict {
   std::vector<std::string> notes;
 };
 
+/// Returns a note for each range of ranks without actions.
+std::vector<std::string> notes_on_idle_ranks(schedule_file const& file) {
+  std::vector<std::string> notes;
+  auto const& ranks = file.order.ranks;
+  auto const text = [](std::size_t n) { return std::to_string(n); };
+  for (std::size_t r = 0, end = 0; r < ranks.size(); r = end + 1) {
+    for (end = r; end < ranks.size() && ranks[end].empty();) ++end;
+    if (end == r) continue;
+    bool const is_one = end == r + 1;
+    auto const which =
+        is_one ? "rank " + text(r) + " does" : "ranks " + text(r) + " to " + text(end - 1) + " do";
+    auto const lines =
+        is_one ? ": line " + text(r + 1) + " is" : ": lines " + text(r + 1) + " to " + text(end) + " are";
+    notes.push_back(which + " nothing" + (file.is_csv ? lines + " empty" : ""));
+  }
+  return notes;
+}
+
 verdict verdict_on(schedule_file const& file, cleave::verify_options const& options) {
   verdict v;
   v.faults = schedule_faults(file.order, options);
   auto const& ranks = file.order.ranks;
-  for (std::size_t r = 0; r < ranks.size(); ++r)
-    if (ranks[r].empty())
-      v.notes.push_back("rank " + std::to_string(r) + " does nothing" +
-                        (file.is_csv ? ": line " + std::to_string(r + 1) + " is empty" : ""));
+  v.notes = notes_on_idle_ranks(file);
   cleave::action const* largest = nullptr;
   for (auto const& row : ranks)
     each_action(row, [&](cleave::action const& a) {

@@ -4,12 +4,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -89,6 +92,36 @@ inline child_report run_tool_without_stdout(std::vector<std::string> words, lost
     execv(arguments[0], arguments.data());
     throw std::runtime_error("it is not built: " + words[0]);
   });
+}
+
+/// Runs the tool with a pipe as stdout that does not block and is read slowly; `said` is what came.
+inline child_report run_tool_on_busy_pipe(std::vector<std::string> words) {
+  words.insert(words.begin(), tool_path().string());
+  int ends[2];
+  if (pipe2(ends, O_NONBLOCK) != 0) throw std::runtime_error("no pipe");
+  std::string came;
+  std::thread reader([&] {
+    std::array<char, 10'000> some;
+    for (ssize_t got = -1; got != 0;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      got = read(ends[0], some.data(), some.size());
+      if (got > 0) came.append(some.data(), static_cast<std::size_t>(got));
+    }
+  });
+  auto report = in_child([&]() -> std::string {
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[1]);
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execv(arguments[0], arguments.data());
+    throw std::runtime_error("it is not built: " + words[0]);
+  });
+  close(ends[1]);
+  reader.join();
+  close(ends[0]);
+  report.said = came;
+  return report;
 }
 
 }  // namespace cleave::testing

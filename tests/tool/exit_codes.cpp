@@ -72,6 +72,15 @@ TEST_CASE("cleave: help and version exit with 0 and write nothing to stderr") {
   }
 }
 
+TEST_CASE("cleave: waits for a reader of stdout, also where stdout does not block") {
+  std::vector<std::string> const call{"schedule", "1F1B", "-p", "64", "-m", "512", "--csv"};
+  auto const whole = cleave::testing::run_tool(call);
+  auto const r = cleave::testing::run_tool_on_busy_pipe(call);
+  CHECK(r.exit == 0);
+  CHECK(whole.said.size() > 200'000);
+  CHECK(r.said == whole.said);
+}
+
 TEST_CASE("cleave: lost output exits with 1 and the reason, in every subcommand") {
   cleave::testing::scratch_folder const w;
   std::ofstream(w / "g.graph") << "4 3\n2\n1 3\n2 4\n3\n";

@@ -393,6 +393,56 @@ TEST_CASE("cleave: replaces its own file in a common format only if it is unchan
   }
 }
 
+TEST_CASE("cleave: a page that was edited is not replaced") {
+  workplace const w;
+  words const call{"split", w.at("g.json"), "-k", "2", "--report", w.at("page.html")};
+  REQUIRE(run_tool(call).exit == 0);
+  if (getxattr(w.at("page.html").c_str(), "user.cleave.written", nullptr, 0) <= 0) return;  // no attributes
+  CHECK(run_tool(call).exit == 0);
+  auto const edited = "my notes\n" + w.text("page.html");
+  w.put("page.html", edited);
+  auto const r = run_tool(call);
+  CHECK(r.exit == 3);
+  CHECK(r.to_stderr.find("page.html: exists, and this option did not write it, or it was changed since") !=
+        std::string::npos);
+  CHECK(w.text("page.html") == edited);
+  auto again = call;
+  again.emplace_back("--overwrite");
+  CHECK(run_tool(again).exit == 0);
+  CHECK(run_tool(call).exit == 0);
+}
+
+TEST_CASE("cleave: rows that were appended do not make a table somebody else's") {
+  workplace const w;
+  words const call{"bench", w.at("a.graph"), "-k", "2", "--algos", "fast", "--out", w.at("table.csv")};
+  for (auto const* more : {"--quiet", "--append", "--append", "--quiet"}) {
+    auto line = call;
+    line.emplace_back(more);
+    CHECK(run_tool(line).exit == 0);
+  }
+}
+
+TEST_CASE("cleave: a file that appears while a command runs is not replaced") {
+  workplace const w;
+  auto const tool = "'" + tool_path().string() + "'", out = "'" + w.at("out.csv") + "'";
+  auto const shell = [&](std::string const& script) { return run_built("/bin/sh", {"-c", script}); };
+  auto const input = "{ sleep 1; echo mine > " + out + "; cat '" + w.at("two.csv") + "'; }";
+  CHECK(shell(input + " | " + tool + " simulate - --csv -o " + out).exit == 3);
+  CHECK(w.text("out.csv") == "mine\n");
+  CHECK(shell(input + " | " + tool + " simulate - --csv --overwrite -o " + out).exit == 0);
+  CHECK(w.text("out.csv") != "mine\n");
+}
+
+TEST_CASE("cleave: a named pipe gets the output, once a process reads it") {
+  workplace const w;
+  REQUIRE(mkfifo(w.at("pipe").c_str(), 0600) == 0);
+  auto const r = run_built(
+      "/bin/sh", {"-c", "{ sleep 1; cat '" + w.at("pipe") + "'; } & '" + tool_path().string() +
+                            "' simulate '" + w.at("two.csv") + "' --csv -o '" + w.at("pipe") + "' && wait"});
+  CHECK(r.exit == 0);
+  CHECK(r.said.find(w.text("two.csv").substr(0, 3)) != std::string::npos);
+}
+
 TEST_CASE("cleave split: refuses a pipe with the name of a stage without reading it") {
   workplace const w;
   fs::create_directory(w.at("out"));

@@ -37,6 +37,7 @@ struct scene {
       offset.set_value(name == "a" ? "0" : "1024");
     }
     std::ofstream(at("m.onnx"), std::ios::binary) << m.SerializeAsString();
+    fs::create_directories(fs::path(at(data)).parent_path());
     std::ofstream(at(data), std::ios::binary) << std::string(1024, 'a') + std::string(1024, 'b');
   }
   std::string at(std::string const& name) const { return folder / name; }
@@ -68,6 +69,44 @@ TEST_CASE("cleave split --weights link: makes hard links") {
   REQUIRE(s.split({"--out", s.at("out"), "--weights", "link"}).exit == 0);
   CHECK(fs::equivalent(s.at("out/w.bin"), s.at("w.bin")));
   CHECK(fs::hard_link_count(s.at("w.bin")) == 2);
+}
+
+TEST_CASE("cleave split --weights link: makes no link outside the folder of the stages") {
+  scene const s("data/w.bin");
+  for (auto const* folder : {"out", "elsewhere"}) fs::create_directory(s.at(folder));
+  fs::create_directory_symlink(s.at("elsewhere"), s.at("out/data"));
+  auto const r = s.split({"--out", s.at("out"), "--weights", "link"});
+  CHECK(r.exit == 3);
+  CHECK(r.to_stderr.find("out/data/w.bin': would be outside '") != std::string::npos);
+  CHECK(fs::is_empty(s.at("elsewhere")));
+  fs::remove(s.at("out/data"));
+  CHECK(s.split({"--out", s.at("out"), "--weights", "link"}).exit == 0);
+  fs::create_directory_symlink(s.at("out"), s.at("alias"));  // the folder itself may be a link
+  CHECK(s.split({"--out", s.at("alias"), "--weights", "link"}).exit == 0);
+}
+
+TEST_CASE("cleave split: names the files of weights that only bodies of nodes have") {
+  scratch_folder const folder;
+  auto m = onnx_text(
+      "f (float[2] x, bool c) => (float[2] z) { y = If(c) <then_branch = t () => (float[2] a) { a = Add(x, "
+      "w) }, "
+      "else_branch = e () => (float[2] b) { b = Neg(x) }>  z = Neg(y) }");
+  auto& body = *m.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g();
+  auto& t = *body.add_initializer();
+  t.set_name("w");
+  t.set_data_type(::onnx::TensorProto::FLOAT);
+  t.add_dims(2);
+  t.set_data_location(::onnx::TensorProto::EXTERNAL);
+  auto& location = *t.add_external_data();
+  location.set_key("location");
+  location.set_value("inner.bin");
+  std::ofstream(folder / "m.onnx", std::ios::binary) << m.SerializeAsString();
+  std::ofstream(folder / "inner.bin", std::ios::binary) << std::string(8, 'w');
+  auto const r = run_tool({"split", folder / "m.onnx", "-k", "2"});
+  CAPTURE(r.to_stderr);
+  CHECK(r.exit == 0);
+  CHECK(r.said.find("external weights, to be copied to the folder of the stages: 'inner.bin'") !=
+        std::string::npos);
 }
 
 TEST_CASE("cleave split --weights: never writes over the weights of the model") {

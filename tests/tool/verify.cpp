@@ -118,6 +118,9 @@ TEST_CASE("cleave verify: notes empty ranks and suspiciously large numbers") {
   auto const r = verified("0F0,0B0\r\n1F0,1B0\r\n\r\n");
   CHECK(r.exit == 0);
   CHECK(r.said.find("note: rank 2 does nothing: line 3 is empty") != std::string::npos);
+  auto const many = verified("0F0,0B0\n\n\n1F0,1B0\n\n\n\n");
+  CHECK(many.said.find("note: ranks 1 to 2 do nothing: lines 2 to 3 are empty\n  note: ranks 4 to 6 do "
+                       "nothing: lines 5 to 7 are empty") != std::string::npos);
   CHECK(verified("0F4000000000\n").said.find("the largest microbatch is that of '0F4000000000'") !=
         std::string::npos);
 }

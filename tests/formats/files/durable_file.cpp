@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "support/child.hpp"
 #include "support/error_text.hpp"
@@ -139,6 +140,36 @@ TEST_CASE("pending_files: all files get their names together, and stale files ar
   CHECK(files_in(folder.path()) == 3);
   for (auto const* name : {"a", "d"}) CHECK(project::text_of(folder / name) == "new");
   CHECK(project::text_of(folder / "mine") == "old");
+}
+
+TEST_CASE("pending_files: stopped between two names, there is no mixture of old and new files") {
+  testing::scratch_folder const folder;
+  std::vector<std::string> const names{"a", "b", "c"};
+  for (auto const& name : names) std::ofstream(folder / name) << "old";
+  {
+    pending_files files(folder.path());
+    for (auto const& name : names) files.add(name, as_bytes_of("new"));
+    for (auto const& entry : std::filesystem::directory_iterator(folder.path()))
+      if (entry.path().filename().string().starts_with("b.")) std::filesystem::remove(entry.path());
+    CHECK(error_text<file_error>([&] { files.keep(names); }) ==
+          "file '" + (folder / "b") + "' cannot be renamed into place: No such file or directory");
+  }
+  CHECK(files_in(folder.path()) == 1);
+  CHECK(project::text_of(folder / "c") == "new");
+}
+
+TEST_CASE("pending_files: where a name cannot be given, the old files stay") {
+  testing::scratch_folder const folder;
+  std::ofstream(folder / "a") << "old";
+  std::filesystem::create_directory(folder / "b");
+  {
+    pending_files files(folder.path());
+    for (auto const* name : {"a", "b"}) files.add(name, as_bytes_of("new"));
+    CHECK(error_text<file_error>([&] { files.keep({"a"}); }) ==
+          "file '" + (folder / "b") + "' cannot be renamed into place: Is a directory");
+  }
+  CHECK(files_in(folder.path()) == 2);
+  CHECK(project::text_of(folder / "a") == "old");
 }
 
 TEST_CASE("remove_leftovers: removes unfinished files of ended processes and nothing else") {

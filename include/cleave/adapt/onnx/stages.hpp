@@ -434,16 +434,20 @@ inline onnx::notes notes_of(onnx::staged const& stages) {
   onnx::notes notes;
 
   std::set<std::string> external;
+  auto const refer = [&](::onnx::TensorProto const* t) {
+    if (t == nullptr || t->data_location() != ::onnx::TensorProto::EXTERNAL) return;
+    for (auto const& entry : t->external_data())
+      if (entry.key() == "location") external.insert(entry.value());
+  };
+  for (auto v = g.scopes().scopes.front().end_value; v < g.values(); ++v)
+    refer(g.scopes().values[v].tensor);  // in bodies
   std::vector<std::vector<stage_id>> holders(g.values());
   for (std::size_t i = 0; i < stages.size(); ++i)
     for (auto const v : stages.plan().stages[i].state) {
       auto const handle = s.value[v];
       auto& held = holders[g.storage(handle)];
       if (held.empty() || index(held.back()) != i) held.push_back(stage_id{static_cast<std::uint32_t>(i)});
-      if (auto const* t = g.tensor(handle);
-          t != nullptr && t->data_location() == ::onnx::TensorProto::EXTERNAL)
-        for (auto const& entry : t->external_data())
-          if (entry.key() == "location") external.insert(entry.value());
+      refer(g.tensor(handle));
     }
   for (std::size_t v = 0; v < holders.size(); ++v) {
     bool const is_weight =

@@ -126,7 +126,8 @@ class onnx_files {
     }
   }
 
-  /// Begins a file of weights, which gets its name before the stages that are added after it.
+  /// Begins a file of weights. It gets its name after the stage that is added next, and is removed before
+  /// that stage: weights without their stage would not be recognised as written by cleave.
   pending_file& begin_data(std::string const& name) { return files_.add(name); }
 
   void add(std::string const& name, ::onnx::ModelProto const& m) {

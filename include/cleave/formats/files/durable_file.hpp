@@ -2,6 +2,7 @@
 #pragma once
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <list>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -89,11 +91,14 @@ class file_handle {
     if (::close(std::exchange(number_, -1)) != 0) fail("closed");
   }
 
-  /// Appends all of `bytes` at the current position. \throws file_error
+  /// Appends all of `bytes` at the current position. Waits for a pipe that is full. \throws file_error
   void write(std::span<std::byte const> bytes) const {
     while (!bytes.empty()) {
       auto const put = ::write(number_, bytes.data(), bytes.size());
-      if (put < 0 && errno != EINTR) fail("written");
+      if (put < 0 && errno == EAGAIN)
+        await_room();
+      else if (put < 0 && errno != EINTR)
+        fail("written");
       bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(put, 0)));
     }
   }
@@ -102,6 +107,11 @@ class file_handle {
   [[noreturn]] void fail(char const* operation) const { throw file_error({path_, operation, errno}); }
 
  private:
+  void await_room() const {
+    pollfd pipe{number_, POLLOUT, 0};
+    if (::poll(&pipe, 1, -1) < 0 && errno != EINTR) fail("written");
+  }
+
   std::string path_;
   int number_ = -1;
 };
@@ -285,17 +295,40 @@ class pending_file {
   /// Precondition: called once.
   /// \throws file_error
   void keep(std::string const& name) {
+    give_name(name, [&](std::string const& path) {
+      if (std::rename(temporary_.c_str(), path.c_str()) != 0)
+        throw file_error({path, "renamed into place", errno});
+    });
+  }
+
+  /// Does the same, but throws if a file has that name, which then keeps it. File systems without hard links
+  /// replace a file that appears during the call.
+  void keep_new(std::string const& name) {
+    give_name(name, [&](std::string const& path) {
+      if (::link(temporary_.c_str(), path.c_str()) == 0) {
+        ::unlink(temporary_.c_str());
+        return;
+      }
+      auto const fault = errno;
+      struct ::stat found{};
+      bool const is_taken = fault == EEXIST || ::lstat(path.c_str(), &found) == 0;
+      if (is_taken || std::rename(temporary_.c_str(), path.c_str()) != 0)
+        throw file_error({path, "created", is_taken ? EEXIST : errno});
+    });
+  }
+
+ private:
+  template <class F>
+  void give_name(std::string const& name, F give) {
     expects(!kept_, "pending_file: kept once");
     finish();
     auto const path = folder_ + "/" + name;
     auto const folder = detail::open_folder(folder_);
-    if (std::rename(temporary_.c_str(), path.c_str()) != 0)
-      throw file_error({path, "renamed into place", errno});
+    give(path);
     kept_ = true;
     detail::sync_folder(folder);
   }
 
- private:
   std::string folder_, temporary_;
   file_handle handle_;
   bool kept_ = false;
@@ -315,14 +348,15 @@ class pending_files {
     file.finish();
   }
 
-  /// Gives the files their names, replacing existing files. Removes the files of `stale` that are not among
-  /// them, and unfinished files of processes that have ended. Precondition: called once. \throws file_error
+  /// Removes the files of `stale`, then gives the files their names, both from the last to the first. So a
+  /// process that is stopped meanwhile leaves some of the old files or some of the new ones, never some of
+  /// both. Replaces other existing files. Also removes unfinished files of processes that have ended.
+  /// Precondition: called once. \throws file_error; before any file is removed if a name is that of a folder
   void keep(std::vector<std::string> const& stale = {}) {
     for (auto& f : files_) f.file.finish();
-    for (auto& f : files_) f.file.keep(f.name);
-    for (auto const& old : stale)
-      if (std::ranges::find(files_, old, &named_file::name) == files_.end())
-        ::unlink((folder_ + "/" + old).c_str());
+    for (auto const& f : files_) require_replaceable(f.name);
+    for (auto const& old : std::views::reverse(stale)) ::unlink((folder_ + "/" + old).c_str());
+    for (auto& f : std::views::reverse(files_)) f.file.keep(f.name);
     remove_leftovers(folder_);
   }
 
@@ -332,6 +366,13 @@ class pending_files {
     std::string name;
     pending_file file;
   };
+
+  void require_replaceable(std::string const& name) const {
+    auto path = folder_ + "/" + name;
+    struct ::stat found{};
+    if (::lstat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode))
+      throw file_error({std::move(path), "renamed into place", EISDIR});
+  }
 
   std::string folder_;
   std::list<named_file> files_;
