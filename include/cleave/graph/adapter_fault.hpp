@@ -135,17 +135,29 @@ std::optional<std::size_t> find_node_without_size(Graph const& g) {
   return std::nullopt;
 }
 
-/// Returns true if `v` names memory that is written through one handle at a time. Such a handle stands for
-/// the current contents of the memory.
+/// The memory that is written through one handle at a time. Its handles stand for its current contents.
 template <dataflow_graph Graph>
-bool names_a_version(Graph const& g, value_t<Graph> const& v) {
-  if constexpr (aliasing_graph<Graph>) {
-    memory<Graph> memory(g);
-    return memory.cell(memory.number(v)).versioned();
-  } else {
-    return false;
+class versioned_memory {
+ public:
+  explicit versioned_memory(Graph const&) {}
+
+  bool is_named_by(value_t<Graph> const&) { return false; }
+  bool is_named_by_both(value_t<Graph> const&, value_t<Graph> const&) { return false; }
+};
+
+template <aliasing_graph Graph>
+class versioned_memory<Graph> {
+ public:
+  explicit versioned_memory(Graph const& g) : all_(g) {}
+
+  bool is_named_by(value_t<Graph> const& v) { return all_.cell(all_.number(v)).versioned(); }
+  bool is_named_by_both(value_t<Graph> const& v, value_t<Graph> const& w) {
+    return is_named_by(v) && all_.number(v) == all_.number(w);
   }
-}
+
+ private:
+  memory<Graph> all_;
+};
 
 }  // namespace cleave::detail
 
@@ -178,6 +190,7 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
   if constexpr (closed_graph<Graph>)
     if (auto const fault = find_in(g.constants())) return fault;
 
+  [[maybe_unused]] detail::versioned_memory<Graph> versioned(g);
   numbering<node_t<Graph>, std::size_t> nodes;
   std::size_t at = 0;
   for (auto n : g.nodes()) {
@@ -187,8 +200,13 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
     if constexpr (aliasing_graph<Graph>)
       for (auto v : g.overwrites(n)) written.push_back(v);
     for (auto v : detail::results_of(g, n)) {
-      if (std::find(written.begin(), written.end(), v) != written.end())
-        continue;  // the new contents of written memory, not another value
+      auto const is_written = [&](value_t<Graph> const& w) {
+        return w == v || versioned.is_named_by_both(v, w);
+      };
+      if (std::any_of(written.begin(), written.end(), is_written)) {  // its new contents, not another value
+        made.insert(v);
+        continue;
+      }
       if (arguments.find(v) != none<std::size_t>) return adapter_fault{adapter_violation::makes_argument, at};
       if (made.find(v) != none<std::size_t>) return adapter_fault{adapter_violation::two_producers, at};
       if (used.find(v) != none<std::size_t>) return adapter_fault{adapter_violation::after_its_user, at};
@@ -214,7 +232,7 @@ std::optional<adapter_fault> find_adapter_fault(Graph const& g) {
     auto const is_known = [&](value_t<Graph> const& v) {
       for (auto const* list : {&arguments, &made, &used})
         if (list->find(v) != none<std::size_t>) return true;
-      return detail::names_a_version(g, v);
+      return versioned.is_named_by(v);
     };
     for (std::size_t i = 0; auto v : g.outputs()) {
       if (!is_known(v)) return adapter_fault{adapter_violation::unmade_output, i};
