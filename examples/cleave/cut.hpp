@@ -595,35 +595,16 @@ inline std::string cost_origin_text() {
          " to start a node";
 }
 
-/// Returns the nodes of each stage of a model, with their operators and costs.
-inline std::vector<std::vector<cleave::report_node>> nodes_of(model const& m, cut const& c) {
-  auto const& s = c.stages.snapshot();
-  std::vector<std::vector<cleave::report_node>> nodes;
-  for (auto const& stage : c.stages.plan().stages) {
-    nodes.emplace_back();
-    for (auto const n : stage.nodes) {
-      auto const name = std::string(m.graph.name(s.node[n]));
-      nodes.back().push_back({name.empty() ? "#" + std::to_string(s.node[n]) : name,
-                              m.graph.proto(s.node[n]).op_type(), s.weight[n]});
-    }
-  }
-  return nodes;
-}
-
-/// Returns the values that stages of `p` send to each other. `name` returns the name of a value.
-template <class Snapshot, class Plan, class Name>
-std::vector<cleave::report_transfer> transfers_of(Snapshot const& s, Plan const& p, Name name) {
-  std::vector<cleave::report_transfer> list;
-  for (auto const& t : p.transfers) {
-    auto const bytes = cleave::bytes_of(s, t.value);
-    list.push_back({name(s.value[t.value]), t.from, t.to, {bytes, bytes == 0}});
-  }
-  return list;
-}
-
 /// Returns the report without the run.
 inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::path> const& files) {
-  cleave::report r;
+  auto const& s = c.stages.snapshot();
+  auto const describe = [&](auto n) {
+    auto const name = std::string(m.graph.name(s.node[n]));
+    return cleave::report_node{name.empty() ? "#" + std::to_string(s.node[n]) : name,
+                               m.graph.proto(s.node[n]).op_type(), s.weight[n]};
+  };
+  auto r = cleave::report_of(s, c.stages.plan(), describe,
+                             [&](auto v) { return std::string(m.graph.name_of(s.value[v])); });
   r.title = file_title(m.path);
   r.facts = facts_of(m);
   if (!c.notes.copied.empty()) r.facts.push_back({"Run at load", plural(c.notes.copied.size(), "node")});
@@ -639,9 +620,6 @@ inline cleave::report report_of(model const& m, cut const& c, std::vector<fs::pa
   if (m.measured) r.facts.push_back({"Costs measured in", file_title(m.measured->path)});
   if (c.advice) r.balance->advice = advice_text(*c.advice);
   r.cost_origin = m.measured ? "measured, in " + file_title(m.measured->path) : cost_origin_text();
-  r.nodes = nodes_of(m, c);
-  r.transfers = transfers_of(c.stages.snapshot(), c.stages.plan(),
-                             [&](auto v) { return std::string(m.graph.name_of(v)); });
   return r;
 }
 

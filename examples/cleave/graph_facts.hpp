@@ -195,8 +195,12 @@ template <class Snapshot, class Plan>
 cleave::report report_of(cleave::costed_module_graph const& g, Snapshot const& s, Plan const& p,
                          cleave::balanced_partition const& parts, certificate const& proof,
                          graph_unit const& unit) {
-  cleave::report r;
-  r.cut = cleave::quotient_of(s, p);
+  auto const describe = [&](auto n) {
+    auto const& node = g[s.node[n]];
+    return cleave::report_node{node.name, node.target == node.name ? "" : node.target,
+                               s.weight[n] * unit.of_name};
+  };
+  auto r = cleave::report_of(s, p, describe, [&](auto v) { return value_name(g, s.value[v]); });
   for (auto& box : r.cut.stages) box.cost *= unit.of_name;
   r.cost_unit = unit.name;
   r.cost_origin = cost_origin_of(g);
@@ -207,15 +211,6 @@ cleave::report report_of(cleave::costed_module_graph const& g, Snapshot const& s
                                      .bound = proof.bound.value_or(0),
                                      .lacking = proof.lacking};
   if (!proof.lacking.leaves_bounds()) r.balance->advice = "Give each call its cost, and its bytes";
-  for (auto const& stage : p.stages) {
-    r.nodes.emplace_back();
-    for (auto const n : stage.nodes) {
-      auto const& node = g[s.node[n]];
-      r.nodes.back().push_back(
-          {node.name, node.target == node.name ? "" : node.target, s.weight[n] * unit.of_name});
-    }
-  }
-  r.transfers = transfers_of(s, p, [&](auto v) { return value_name(g, v); });
   return r;
 }
 

@@ -15,9 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "cleave/graph/snapshot.hpp"
+#include "cleave/partition/slices/balance.hpp"
+#include "cleave/split/make_plan.hpp"
 #include "support/markup.hpp"
 #include "support/nasty_names.hpp"
+#include "support/random_program.hpp"
 #include "support/rng.hpp"
+#include "support/toy_ir.hpp"
 
 using namespace cleave;
 using testing::element;
@@ -271,6 +276,75 @@ TEST_CASE("write_report: lists the operators, the nodes and the transfers of eac
     CAPTURE(part);
     CHECK(text.find(part) != std::string::npos);
   }
+}
+
+TEST_CASE("report_of: lists the nodes, transfers and loads of random cuts as the plan has them") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    testing::rng random(seed);
+    auto const p = testing::random_program(random, 3 + random.below(30));
+    auto const s = snapshot_of(toy::graph(p));
+    auto const cut = balance(s, 3);
+    auto const plan = make_plan(s, cut);
+    auto const r = report_of(s, plan, cut);
+    CHECK(r.cut == quotient_of(s, plan));
+    CHECK(r.balance->load == cut.loads);
+    CHECK(r.balance->bound == cut.bound);
+    REQUIRE(r.nodes.size() == plan.stages.size());
+    for (std::size_t i = 0; i < r.nodes.size(); ++i) {
+      REQUIRE(r.nodes[i].size() == plan.stages[i].nodes.size());
+      for (std::size_t j = 0; j < r.nodes[i].size(); ++j) {
+        auto const n = plan.stages[i].nodes[j];
+        CHECK(s.label(n).starts_with(r.nodes[i][j].name));
+        CHECK(r.nodes[i][j].cost == s.weight[n]);
+      }
+    }
+    REQUIRE(r.transfers.size() == plan.transfers.size());
+    for (std::size_t i = 0; i < r.transfers.size(); ++i) {
+      auto const& t = plan.transfers[i];
+      CHECK(r.transfers[i].from == t.from);
+      CHECK(r.transfers[i].to == t.to);
+      CHECK(s.label(s.producer[t.value])
+                .starts_with(r.transfers[i].value.substr(0, r.transfers[i].value.find(" #"))));
+      CHECK(r.transfers[i].bytes == byte_sum{s.bytes[t.value], s.bytes[t.value] == 0});
+    }
+    CHECK(!write_report(r).empty());
+  }
+}
+
+TEST_CASE(
+    "report_of: numbers the results of a node that has several, and gives no bound where sizes are unknown") {
+  struct fork {  // node 0 makes two values, and node 1 reads the second one
+    static std::vector<int> nodes() { return {0, 1}; }
+    static std::vector<int> operands(int n) { return n == 0 ? std::vector<int>{} : std::vector{11}; }
+    static std::vector<int> results(int n) { return n == 0 ? std::vector{10, 11} : std::vector{12}; }
+    static double weight(int) { return 1; }
+    static std::size_t bytes(int) { return 0; }
+  };
+  auto const s = snapshot_of(fork());
+  auto const cut = balance(s, 2);
+  auto const r = report_of(s, make_plan(s, cut), cut);
+  REQUIRE(r.transfers.size() == 1);
+  CHECK(r.transfers[0].value == "#0 #1");
+  CHECK(r.nodes[1][0].name == "#1");
+  CHECK(r.balance->lacking == unpriced{.values = 1, .of_values = 1});
+  CHECK(write_report(r).find("No bound is given") != std::string::npos);
+}
+
+TEST_CASE("write_report: leaves out the operators of a stage whose nodes have none") {
+  auto r = example(2, 1);
+  r.cost_unit = "s";
+  r.nodes = {{{"a", "", 1}, {"b", "", 2}}, {{"c", "Conv", 1}, {"d", "", 1}}};
+  auto const page = testing::read_markup(write_report(r));
+  std::vector<std::string> lists, summaries;
+  for (auto const& e : page) {
+    if (e.tag == "pre") lists.push_back(e.text);
+    if (e.tag == "span" && page[e.parent].tag == "summary") summaries.push_back(e.text);
+  }
+  CHECK(count(page, "ul", "operators") == 1);
+  CHECK(lists == std::vector<std::string>{"       1\u00a0s  a\n       2\u00a0s  b\n",
+                                          "       1\u00a0s  Conv" + std::string(15, ' ') +
+                                              "  c\n       1\u00a0s  without an operator  d\n"});
+  CHECK(summaries == std::vector<std::string>{"2 nodes", "2 nodes: 1\u00a0without an operator, 1\u00a0Conv"});
 }
 
 TEST_CASE("write_report: a link to a stage leads to its contents; without nodes there are neither") {

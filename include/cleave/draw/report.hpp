@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cleave/core/ids.hpp"
@@ -20,8 +23,10 @@
 #include "cleave/formats/json/json_writer.hpp"
 #include "cleave/formats/units.hpp"
 #include "cleave/formats/unpriced_text.hpp"
+#include "cleave/graph/snapshot_arrays.hpp"
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/run/forward/forward.hpp"
+#include "cleave/split/plan.hpp"
 
 namespace cleave::inline v0_2 {
 
@@ -527,6 +532,56 @@ class report_writer {
 }  // namespace cleave::detail
 
 namespace cleave::inline v0_2 {
+
+/// Returns the report of a plan of `g`: the stages with their nodes, and the values sent between them. Other
+/// fields, such as the title, are up to the caller. `describe(n)` returns node `n` as the report lists it,
+/// and `name(v)` the name of value `v`. O(V + E + T log T) for T transfers.
+template <std::unsigned_integral Index, std::invocable<Index> Describe, std::invocable<Index> Name>
+report report_of(basic_snapshot_arrays<Index> const& g, basic_plan<Index> const& p, Describe describe,
+                 Name name) {
+  report r;
+  r.cut = quotient_of(g, p);
+  for (auto const& stage : p.stages) {
+    auto& nodes = r.nodes.emplace_back();
+    for (Index const n : stage.nodes) nodes.push_back(describe(n));
+  }
+  for (auto const& t : p.transfers) {
+    auto const bytes = bytes_of(g, t.value);
+    r.transfers.push_back({name(t.value), t.from, t.to, {bytes, bytes == 0}});
+  }
+  return r;
+}
+
+/// Returns the report of a plan of `g` for the stages `cut`, with their balance. Nodes have their names, or
+/// `#4`. A value has the name of the node that makes it, followed by the number of the result if there are
+/// several: `split1 #2`. The bound is shown if the sizes of at least 98 % of the values between nodes are
+/// known.
+template <std::unsigned_integral Index>
+report report_of(basic_snapshot_arrays<Index> const& g, basic_plan<Index> const& p,
+                 balanced_partition const& cut) {
+  auto const name_of_node = [&](Index n) {
+    auto const row = n < g.name.rows() ? g.name[n] : std::span<char const>();
+    return row.empty() ? "#" + std::to_string(n) : std::string(row.begin(), row.end());
+  };
+  auto const describe = [&](Index n) {
+    return report_node{name_of_node(n), "", g.weight.empty() ? 0 : g.weight[n]};
+  };
+  auto const name = [&](Index v) {
+    Index const n = g.producer[v];
+    if (n == none<Index>) return "value " + std::to_string(v);
+    auto const results = g.results[n];
+    if (results.size() == 1) return name_of_node(n);
+    return name_of_node(n) + " #" + std::to_string(v - results.front());
+  };
+  auto r = report_of(g, p, describe, name);
+  r.balance = report_balance{.objective = "load", .load = cut.loads, .bound = cut.bound};
+  for (Index v = 0; v < g.values(); ++v) {
+    if (g.from[v] != source::node || g.users[v].empty()) continue;
+    ++r.balance->lacking.of_values;
+    r.balance->lacking.values += bytes_of(g, v) == 0;
+  }
+  return r;
+}
 
 /// Returns a self-contained HTML page about a cut model. It shows facts about the model, a table of the
 /// stages, a picture of the cut, the operators and nodes of each stage, and the measured timeline. With more

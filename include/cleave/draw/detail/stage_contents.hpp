@@ -77,13 +77,17 @@ class stage_contents_writer {
       return a.second.nodes != b.second.nodes ? a.second.nodes > b.second.nodes : a.first < b.first;
     });
 
+    if (sorted.size() == 1 && sorted.front().first.empty()) sorted.clear();  // the graph has no operators
+
     to_.open("details", {{"class", "contents"}, {"data-stage", s}}).open("summary");
     to_.element("b", "Stage\u00a0" + std::to_string(s));
     to_.element("span", summary(list.size(), sorted)).close("summary");
     to_.open("div", {{"id", "stage-" + std::to_string(s)}});
-    to_.open("ul", {{"class", "operators"}});
-    for (auto const& [name, o] : sorted) operator_line(name, o, list.size(), total);
-    to_.close("ul");
+    if (!sorted.empty()) {
+      to_.open("ul", {{"class", "operators"}});
+      for (auto const& [name, o] : sorted) operator_line(name, o, list.size(), total);
+      to_.close("ul");
+    }
     transfers("Receives", "from stage", received_[s], [](auto const& t) { return t.from; });
     transfers("Sends", "to stage", sent_[s], [](auto const& t) { return t.to; });
     to_.open("pre", {{"class", "names"}, {"tabindex", "0"}});
@@ -105,7 +109,7 @@ class stage_contents_writer {
     return text + " and " + std::to_string(more) + (more == 1 ? " more operator" : " more operators");
   }
   static std::string operation(std::string_view name) {
-    return name.empty() ? "without a name" : printable(name, 40);
+    return name.empty() ? "without an operator" : printable(name, 40);
   }
 
   /// Writes the nodes and the cost of an operator. The bar is its share of the stage's cost, or of its nodes
@@ -135,19 +139,20 @@ class stage_contents_writer {
     to_.text(".").close("p");
   }
 
-  /// Writes a line for each node: its cost, its operator and its name.
+  /// Writes a line for each node: its cost if any has one, its operator likewise, and its name.
   void lines(std::vector<report_node> const& list) {
     std::size_t widest = 0;
-    bool priced = false;
+    bool priced = false, has_operators = false;
     for (auto const& n : list) {
       widest = (std::max)(widest, (std::min)(operation(n.operation).size(), std::size_t{24}));
       priced |= n.cost > 0;
+      has_operators |= !n.operation.empty();
     }
     for (auto const& n : list) {
       auto name = operation(n.operation);
       if (name.size() < widest) name += std::string(widest - name.size(), ' ');
       if (priced) to_.text(right_aligned(amount_text(n.cost, unit_), 10) + "  ");
-      to_.text(name + "  " + printable(n.name, 200)).markup("\n");
+      to_.text((has_operators ? name + "  " : "") + printable(n.name, 200)).markup("\n");
     }
   }
 
