@@ -11,6 +11,7 @@
 
 #include "cleave/graph/snapshot.hpp"
 #include "cleave/split/make_plan.hpp"
+#include "support/cases.hpp"
 #include "support/random_plan.hpp"
 #include "support/rng.hpp"
 #include "support/snapshot_builder.hpp"
@@ -150,7 +151,7 @@ TEST_CASE("find_plan_fault: accepts every plan of make_plan, and its lists in an
 TEST_CASE("find_plan_fault: finds any random change except a free choice of stage for a replicable node") {
   testing::rng random(42);
   std::size_t changed = 0;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < cleave::testing::rounds(1300, 4000); ++round) {
     auto const g = testing::random_rich_graph(random, 2 + random.below(15));
     auto const p = testing::random_legal_partition(random, g, 3);
     auto const good = make_plan(g, p);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/cases.hpp"
 #include "support/error_text.hpp"
 #include "support/memory_tape.hpp"
 #include "support/rng.hpp"
@@ -45,7 +46,7 @@ TEST_CASE(
   testing::rng random(21);
   std::uint32_t const k = 3;
   int cuts = 0, updates = 0, results = 0;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < cleave::testing::rounds(1300, 4000); ++round) {
     auto const g = random_tape(random, round % 3 == 0);
     auto s = snapshot_of(g);
     auto const cut = random_cut(random, s, k);

@@ -10,6 +10,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 # Kernels are compiled where nvcc is found. Its host compiler takes the flags of the other one, the sanitizers' above all.
+if(CLEAVE_SHARE_CODE AND NOT DEFINED CMAKE_CUDA_HOST_COMPILER)  # sanitizers of two compilers do not mix
+  set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+endif()
 if(NOT CMAKE_CXX_FLAGS MATCHES "_GLIBCXX_DEBUG")  # whose containers nvcc's objects could not share
   include(CheckLanguage)
   check_language(CUDA)
@@ -221,6 +224,14 @@ $<$<BOOL:${definitions}>:\"-D$<JOIN:${definitions},\"\n\"-D>\">
   target_link_options(shared_code PRIVATE -Wl,-z,lazy INTERFACE -Wl,--allow-shlib-undefined)
 endif()
 
+function(share_code target)
+  if(CLEAVE_SHARE_CODE)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIC> "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include-pch ${shared}/all.pch>")
+    target_link_libraries(${target} PRIVATE shared_code)
+    add_dependencies(${target} headers_read_once)
+  endif()
+endfunction()
+
 # What `source` needs beside cleave, by what it and the "…" files of the project that it includes say: the targets found in
 # `needed`, the names of missing libraries in `missing`. A library that is asked for with __has_include is used if there.
 function(libraries_of source needed missing)
@@ -301,11 +312,7 @@ function(add_program target kept)
   add_executable(${target} ${usable})
   target_link_libraries(${target} PRIVATE cleave::cleave Threads::Threads ${libraries_used})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  if(CLEAVE_SHARE_CODE)
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIC> "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include-pch ${shared}/all.pch>")
-    target_link_libraries(${target} PRIVATE shared_code)
-    add_dependencies(${target} headers_read_once)
-  endif()
+  share_code(${target})
   target_compile_definitions(${target} PRIVATE
     CLEAVE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" CLEAVE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests")
 endfunction()

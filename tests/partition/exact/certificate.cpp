@@ -12,6 +12,7 @@
 
 #include "cleave/partition/slices/balance.hpp"
 #include "support/brute_force.hpp"
+#include "support/cases.hpp"
 #include "support/error_text.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
@@ -44,7 +45,7 @@ cleave::snapshot_arrays blocks(int count, std::size_t wide) {
 TEST_CASE("certify: no bound exceeds the best of all assignments of small graphs") {
   rng r(1);
   std::size_t met = 0, by_dominator_chain = 0;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < cleave::testing::rounds(500, 1500); ++i) {
     CAPTURE(i);
     auto const g = cleave::testing::random_graph(r, {.nodes = 1 + r.below(9),
                                                      .most_operands = 1 + r.below(3),
