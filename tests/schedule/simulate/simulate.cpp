@@ -367,6 +367,23 @@ TEST_CASE("simulate: a backward pass waits until its activations are reloaded or
   CHECK(makespan("0F0,0RECOMPUTE0,0B0", {.recompute = 0.5}) == 3.5);
 }
 
+TEST_CASE("simulate: a rank that waits in a compound of one part waits for what the part needs") {
+  auto s = of_rows({"0F0,0B0", "1B0,1F0"});
+  action head = s.ranks[1].front();
+  head.kind = action_kind::overlap;
+  head.parts = 1;
+  s.ranks[1].insert(s.ranks[1].begin(), head);
+  try {
+    simulate(s, {.compounds = compound_time::in_turn});
+    CHECK(false);
+  } catch (deadlock_error const& e) {
+    REQUIRE(e.witness.waiting.size() == 2);
+    auto const& w = e.witness.waiting[1];
+    CHECK(w.position == 1);
+    CHECK(w.for_what == s.ranks[1].back());
+  }
+}
+
 TEST_CASE("simulate: noise stays within its range and depends only on the seed") {
   auto const s = make_schedule(schedule_family::zbv, {.ranks = 4, .stages_per_rank = 2, .microbatches = 8});
   simulate_options options{.base_latency = 0.5, .noise = 0.25, .seed = 7};

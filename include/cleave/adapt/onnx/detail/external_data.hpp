@@ -200,12 +200,12 @@ inline void link_onnx_data(std::filesystem::path const& model_folder, std::strin
   auto const real = std::filesystem::canonical(from, why);
   if (why)
     throw error(quoted(from.string()) + ": " + why.message() + "; put the weights in the model's folder");
-  std::filesystem::create_directories(to.parent_path(), why);
   auto const whole = std::filesystem::weakly_canonical(folder, why),
              inner = std::filesystem::weakly_canonical(to.parent_path(), why);
   if (std::ranges::mismatch(whole, inner).in1 != whole.end())
     throw error(quoted(to.string()) + ": would be outside " + quoted(folder.string()) +
                 ", since a folder on its way is a link; remove that link, or write elsewhere");
+  std::filesystem::create_directories(to.parent_path(), why);
   std::filesystem::create_hard_link(real, to, why);
   if (why)
     throw error(
