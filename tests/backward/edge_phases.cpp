@@ -98,8 +98,8 @@ TEST_CASE("find_edge_phase_fault: random phases without a fault make a whole pas
     moved += phases != rule;
     REQUIRE(phases_are_whole(g, backward_phases_of(g, phases)));
   }
-  CHECK(sound > 3000);
-  CHECK(moved > 1000);
+  CHECK(sound > cleave::testing::cases(750, 3000));
+  CHECK(moved > cleave::testing::cases(250, 1000));
 }
 
 TEST_CASE("find_edge_phase_fault: reports a needed edge that is left out of both phases") {
@@ -117,5 +117,5 @@ TEST_CASE("find_edge_phase_fault: reports a needed edge that is left out of both
     REQUIRE((f->what == fault::lost || f->what == fault::input));
     ++wrong;
   }
-  CHECK(wrong > 1000);
+  CHECK(wrong > cleave::testing::cases(250, 1000));
 }

@@ -307,5 +307,5 @@ TEST_CASE("split: stages and rejoined stages compute the same as the whole progr
     std::ranges::sort(after);
     CHECK(before == after);
   }
-  CHECK(cuts > 1000);
+  CHECK(cuts > cleave::testing::cases(250, 1000));
 }

@@ -167,6 +167,6 @@ TEST_CASE(
       CHECK(place(e.witness.first) > place(e.witness.second));
     }
   }
-  CHECK(cuts > 500);
+  CHECK(cuts > cleave::testing::cases(125, 500));
   CHECK(refused > 100);
 }
