@@ -16,6 +16,7 @@
 
 #include "cleave/graph/order.hpp"
 #include "cleave/graph/snapshot.hpp"
+#include "support/cases.hpp"
 #include "support/error_text.hpp"
 #include "support/random_program.hpp"
 #include "support/rng.hpp"
@@ -275,7 +276,7 @@ TEST_CASE(
   static_assert(aliasing_graph<random_memory> && closed_graph<random_memory>);
   testing::rng random(7);
   int sound = 0;
-  for (int turn = 0; turn < 20'000; ++turn) {
+  for (int turn = 0; turn < testing::rounds(4000, 20'000); ++turn) {
     random_memory g;
     auto const nodes = 1 + random.below(4), values = 3 + random.below(6);
     for (int v = 0; v < static_cast<int>(values); ++v) {
@@ -306,5 +307,5 @@ TEST_CASE(
       CHECK(fault);
     }
   }
-  CHECK(sound > 1'000);
+  CHECK(sound > testing::rounds(200, 1000));
 }
