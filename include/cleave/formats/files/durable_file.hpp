@@ -295,10 +295,7 @@ class pending_file {
   /// Precondition: called once.
   /// \throws file_error
   void keep(std::string const& name) {
-    give_name(name, [&](std::string const& path) {
-      if (std::rename(temporary_.c_str(), path.c_str()) != 0)
-        throw file_error({path, "renamed into place", errno});
-    });
+    give_name(name, [&](std::string const& path) { rename_to(path); });
   }
 
   /// Does the same, but throws if a file has that name, which then keeps it. File systems without hard links
@@ -318,6 +315,14 @@ class pending_file {
   }
 
  private:
+  friend class pending_files;
+
+  void rename_to(std::string const& path) {
+    if (std::rename(temporary_.c_str(), path.c_str()) != 0)
+      throw file_error({path, "renamed into place", errno});
+    kept_ = true;
+  }
+
   template <class F>
   void give_name(std::string const& name, F give) {
     expects(!kept_, "pending_file: kept once");
@@ -355,8 +360,10 @@ class pending_files {
   void keep(std::vector<std::string> const& stale = {}) {
     for (auto& f : files_) f.file.finish();
     for (auto const& f : files_) require_replaceable(f.name);
+    auto const folder = detail::open_folder(folder_);
     for (auto const& old : std::views::reverse(stale)) ::unlink((folder_ + "/" + old).c_str());
-    for (auto& f : std::views::reverse(files_)) f.file.keep(f.name);
+    for (auto& f : std::views::reverse(files_)) f.file.rename_to(folder_ + "/" + f.name);
+    detail::sync_folder(folder);
     remove_leftovers(folder_);
   }
 
