@@ -275,8 +275,8 @@ TEST_CASE(
   };
   static_assert(aliasing_graph<random_memory> && closed_graph<random_memory>);
   testing::rng random(7);
-  int sound = 0;
-  for (int turn = 0; turn < testing::rounds(4000, 20'000); ++turn) {
+  std::size_t sound = 0;
+  for (std::size_t turn = 0; turn < testing::cases(4000, 20'000); ++turn) {
     random_memory g;
     auto const nodes = 1 + random.below(4), values = 3 + random.below(6);
     for (int v = 0; v < static_cast<int>(values); ++v) {
@@ -307,5 +307,5 @@ TEST_CASE(
       CHECK(fault);
     }
   }
-  CHECK(sound > testing::rounds(200, 1000));
+  CHECK(sound > testing::cases(200, 1000));
 }

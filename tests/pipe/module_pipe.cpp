@@ -12,7 +12,6 @@
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/graph/result_structure.hpp"
 #include "cleave/partition/slices/balance.hpp"
-#include "support/cases.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/module_nodes.hpp"
 #include "support/random_module_graph.hpp"
@@ -85,7 +84,7 @@ module_graph chain() {
 
 TEST_CASE("make_module_pipe: the pipe computes the results of the program, and no stage contains a marker") {
   testing::rng r(31);
-  for (int round = 0; round < cleave::testing::rounds(133, 400); ++round) {
+  for (int round = 0; round < 400; ++round) {
     auto const g = with_markers(r, testing::random_module_graph(r, 1 + r.below(14), r.below(3) * r.below(2)));
     try {
       auto const p = make_module_pipe(g);
@@ -100,7 +99,7 @@ TEST_CASE("make_module_pipe: the pipe computes the results of the program, and n
 
 TEST_CASE("make_module_pipe: markers and module cuts combine with a policy or balance and keep the results") {
   testing::rng r(32);
-  for (int round = 0; round < cleave::testing::rounds(66, 200); ++round) {
+  for (int round = 0; round < 200; ++round) {
     auto const g = with_markers(r, testing::random_module_graph(r, 2 + r.below(14)));
     module_pipe_options options{.cuts = {{"linear"}, {"a.b.c", module_side::end}}};
     auto const by_policy = make_module_pipe(g, options, [&](auto const& s) {

@@ -15,7 +15,6 @@
 #include "cleave/partition/slices/balance.hpp"
 #include "cleave/split/check_plan.hpp"
 #include "cleave/split/emit.hpp"
-#include "support/cases.hpp"
 #include "support/random_graph.hpp"
 #include "support/random_program.hpp"
 #include "support/rng.hpp"
@@ -71,7 +70,7 @@ terms run_pipe(toy::graph const& g, snapshot<toy::graph> const& s, pipe_plan con
 TEST_CASE(
     "make_pipe_plan: stages that run in order on the values of their edges give the program's results") {
   testing::rng r(21);
-  for (int round = 0; round < cleave::testing::rounds(133, 400); ++round) {
+  for (int round = 0; round < 400; ++round) {
     auto const program = marked_program(r, 1 + r.below(20));
     toy::graph const g(program);
     auto const s = snapshot_of(g);
@@ -90,7 +89,7 @@ TEST_CASE(
 
 TEST_CASE("make_pipe_plan: parts refined by balance run correctly and give at most 3 stages each") {
   testing::rng r(22);
-  for (int round = 0; round < cleave::testing::rounds(66, 200); ++round) {
+  for (int round = 0; round < 200; ++round) {
     auto const program = marked_program(r, 2 + r.below(20));
     toy::graph const g(program);
     auto const s = snapshot_of(g);
@@ -106,7 +105,7 @@ TEST_CASE("make_pipe_plan: parts refined by balance run correctly and give at mo
 
 TEST_CASE("make_pipe_plan: without markers, the plan equals make_plan of the same parts") {
   testing::rng r(23);
-  for (int round = 0; round < cleave::testing::rounds(66, 200); ++round) {
+  for (int round = 0; round < 200; ++round) {
     auto s = testing::random_graph(r, {.nodes = 1 + r.below(12), .states = 2, .ordered = 4});
     s.outputs = {static_cast<std::uint32_t>(s.results.item.back())};
     cut_list list;

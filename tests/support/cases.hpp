@@ -16,7 +16,4 @@ inline bool all_cases() {
 /// Returns how many cases a test runs.
 inline std::size_t cases(std::size_t some, std::size_t all) { return all_cases() ? all : some; }
 
-/// Returns how many rounds a loop of a test takes.
-inline int rounds(int some, int all) { return all_cases() ? all : some; }
-
 }  // namespace cleave::testing

@@ -15,7 +15,6 @@
 
 #include "cleave/partition/model/validity.hpp"
 #include "support/archetype.hpp"
-#include "support/cases.hpp"
 #include "support/random_graph.hpp"
 #include "support/rng.hpp"
 #include "support/snapshot_builder.hpp"
@@ -114,7 +113,7 @@ std::vector<char> const parted_support{1, 0, 1, 1};
 
 TEST_CASE("capability_groups: finds the fewest legal groups that cover all supported nodes") {
   testing::rng random(1);
-  for (int round = 0; round < cleave::testing::rounds(100, 300); ++round) {
+  for (int round = 0; round < 300; ++round) {
     auto const s = random_dag(random, 8);
     auto const supported = random_support(random, s.nodes());
     auto const found = capability_groups(s, supported);
@@ -126,7 +125,7 @@ TEST_CASE("capability_groups: finds the fewest legal groups that cover all suppo
 
 TEST_CASE("capability_groups: both kinds of fusion need no more groups than the merge walk") {
   testing::rng random(2);
-  for (int round = 0; round < cleave::testing::rounds(200, 600); ++round) {
+  for (int round = 0; round < 600; ++round) {
     auto const s = random_dag(random, round % 10 == 0 ? 120 : 30);
     auto const supported = random_support(random, s.nodes());
     for (auto const along : {fusion::horizontal, fusion::connected}) {
@@ -143,7 +142,7 @@ TEST_CASE("capability_groups: both kinds of fusion need no more groups than the 
 
 TEST_CASE("capability_groups: no two groups can be merged, and groups of connected fusion are connected") {
   testing::rng random(3);
-  for (int round = 0; round < cleave::testing::rounds(100, 300); ++round) {
+  for (int round = 0; round < 300; ++round) {
     auto const s = random_dag(random, 14);
     auto const supported = random_support(random, s.nodes());
     for (auto const along : {fusion::horizontal, fusion::connected}) {
@@ -214,7 +213,7 @@ TEST_CASE("capability_groups: asks the veto once per group and drops the groups 
 
 TEST_CASE("capability_groups: merges the rest after a veto, unless the veto rejects the union too") {
   testing::rng random(4);
-  for (int round = 0; round < cleave::testing::rounds(100, 300); ++round) {
+  for (int round = 0; round < 300; ++round) {
     auto const s = random_dag(random, 9);
     auto const supported = random_support(random, s.nodes());
     auto const unwanted = random.below(s.nodes());
@@ -247,7 +246,7 @@ TEST_CASE("capability_groups: a `together` set is in one group or in no group") 
   CHECK(nodes_of(capability_groups(s, parted_support, {.together = {{0, 2}}})) == std::vector<nodes>{{3}});
 
   testing::rng random(5);
-  for (int round = 0; round < cleave::testing::rounds(100, 300); ++round) {
+  for (int round = 0; round < 300; ++round) {
     auto const g = random_dag(random, 20);
     auto const supported = random_support(random, g.nodes());
     nodes const set{random.below(g.nodes()), random.below(g.nodes()), random.below(g.nodes())};
@@ -281,7 +280,7 @@ TEST_CASE("capability_groups: a projection joins the group that makes its tuple,
 
 TEST_CASE("capability_groups: with projections the default needs no more groups than the merge walk") {
   testing::rng random(6);
-  for (int round = 0; round < cleave::testing::rounds(100, 300); ++round) {
+  for (int round = 0; round < 300; ++round) {
     auto const s = random_dag(random, 40);
     auto const supported = random_support(random, s.nodes());
     std::vector<char> projection(s.nodes());
@@ -304,7 +303,7 @@ TEST_CASE("capability_groups: with projections the default needs no more groups 
 
 TEST_CASE("capability_groups: groups replicable nodes like others and keeps groups of the graph whole") {
   testing::rng random(7);
-  for (int round = 0; round < cleave::testing::rounds(66, 200); ++round) {
+  for (int round = 0; round < 200; ++round) {
     auto const s = testing::random_graph(random, {.nodes = 20, .replicable = 4, .tied = 5});
     auto const supported = random_support(random, s.nodes());
     auto const found = capability_groups(s, supported);
@@ -321,7 +320,7 @@ TEST_CASE("capability_groups: groups replicable nodes like others and keeps grou
 
 TEST_CASE("capability_groups: effort 0 may give more groups, but all of them are legal") {
   testing::rng random(8);
-  for (int round = 0; round < cleave::testing::rounds(33, 100); ++round) {
+  for (int round = 0; round < 100; ++round) {
     auto const s = random_dag(random, 60);
     auto const supported = random_support(random, s.nodes());
     auto const hasty = capability_groups(s, supported, {.along = fusion::connected, .effort = 0});

@@ -9,7 +9,6 @@
 
 #include "cleave/graph/interpreter.hpp"
 #include "cleave/split/modules/split_module.hpp"
-#include "support/cases.hpp"
 #include "support/integer_interpretation.hpp"
 #include "support/random_module_graph.hpp"
 #include "support/rng.hpp"
@@ -63,7 +62,7 @@ module_graph caller(bool tuple, module_node last) {
 
 TEST_CASE("inline_pieces: reverses split_module for any parts") {
   testing::rng random(1);
-  for (int round = 0; round < cleave::testing::rounds(100, 300); ++round) {
+  for (int round = 0; round < 300; ++round) {
     auto const g = testing::random_module_graph(random, random.below(20));
     split_module_options o;
     o.pieces.nodes = node_naming::original;
