@@ -3,6 +3,7 @@
 #include <onnx/defs/parser.h>
 #include <onnx/onnx_pb.h>
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -42,6 +43,20 @@ inline ::onnx::NodeProto& add_function(::onnx::ModelProto& m, std::string const&
   f.add_output("made");
   n.add_output("made");
   return n;
+}
+
+/// Adds an initializer of `count` floats, whose data is in a file.
+inline ::onnx::TensorProto& add_external(::onnx::GraphProto& g, std::string const& name, std::int64_t count,
+                                         std::string const& file) {
+  auto& t = *g.add_initializer();
+  t.set_name(name);
+  t.set_data_type(::onnx::TensorProto::FLOAT);
+  t.add_dims(count);
+  t.set_data_location(::onnx::TensorProto::EXTERNAL);
+  auto& location = *t.add_external_data();
+  location.set_key("location");
+  location.set_value(file);
+  return t;
 }
 
 }  // namespace cleave::testing

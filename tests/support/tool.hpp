@@ -36,6 +36,15 @@ inline std::string text_of_file(std::filesystem::path const& file) {
   return text.str();
 }
 
+/// Replaces this process by the program `words[0]` with these words.
+[[noreturn]] inline void execute(std::vector<std::string>& words) {
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(arguments[0], arguments.data());
+  throw std::runtime_error("it is not built: " + words[0]);
+}
+
 /// Runs `program` with `input` as its stdin; `said` is its stdout.
 inline child_report run_built(std::filesystem::path const& program, std::vector<std::string> words,
                               std::string const& input = "") {
@@ -47,11 +56,7 @@ inline child_report run_built(std::filesystem::path const& program, std::vector<
     int const file = open(out.c_str(), O_WRONLY | O_CREAT, 0600);
     if (file < 0 || dup2(file, STDOUT_FILENO) < 0) throw std::runtime_error("no file for stdout");
     if (dup2(open(in.c_str(), O_RDONLY), STDIN_FILENO) < 0) throw std::runtime_error("no file for stdin");
-    std::vector<char*> arguments;
-    for (auto& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execv(arguments[0], arguments.data());
-    throw std::runtime_error("it is not built: " + words[0]);
+    execute(words);
   });
   if (report.said.empty()) report.said = text_of_file(out);
   return report;
@@ -69,11 +74,7 @@ inline child_report run_tool_within(decltype(RLIMIT_AS) resource, std::size_t mo
   return in_child([&]() -> std::string {
     rlimit const limit{most, most};
     setrlimit(resource, &limit);
-    std::vector<char*> arguments;
-    for (auto& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execv(arguments[0], arguments.data());
-    throw std::runtime_error("it is not built: " + words[0]);
+    execute(words);
   });
 }
 
@@ -86,11 +87,7 @@ inline child_report run_tool_without_stdout(std::vector<std::string> words, lost
       close(STDOUT_FILENO);
     else if (int const full = open("/dev/full", O_WRONLY | O_CLOEXEC); dup2(full, STDOUT_FILENO) < 0)
       throw std::runtime_error("no /dev/full");
-    std::vector<char*> arguments;
-    for (auto& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execv(arguments[0], arguments.data());
-    throw std::runtime_error("it is not built: " + words[0]);
+    execute(words);
   });
 }
 
@@ -111,11 +108,7 @@ inline child_report run_tool_on_busy_pipe(std::vector<std::string> words) {
   auto report = in_child([&]() -> std::string {
     dup2(ends[1], STDOUT_FILENO);
     close(ends[1]);
-    std::vector<char*> arguments;
-    for (auto& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execv(arguments[0], arguments.data());
-    throw std::runtime_error("it is not built: " + words[0]);
+    execute(words);
   });
   close(ends[1]);
   reader.join();

@@ -594,14 +594,7 @@ TEST_CASE("cleave: never writes over external weights in bodies") {
   auto m = onnx_text(
       "f (bool c, float[2] x) => (float[2] y) { a = Relu(x) y = If(c) <then_branch = g () => (float[2] p) "
       "{ p = Add(a, k) }, else_branch = h () => (float[2] q) { q = Tanh(a) }> }");
-  auto& weight = *m.mutable_graph()->mutable_node(1)->mutable_attribute(0)->mutable_g()->add_initializer();
-  weight.set_name("k");
-  weight.set_data_type(::onnx::TensorProto::FLOAT);
-  weight.add_dims(2);
-  weight.set_data_location(::onnx::TensorProto::EXTERNAL);
-  auto& where = *weight.add_external_data();
-  where.set_key("location");
-  where.set_value("weights.bin");
+  add_external(*m.mutable_graph()->mutable_node(1)->mutable_attribute(0)->mutable_g(), "k", 2, "weights.bin");
   w.put("m.onnx", m.SerializeAsString());
   for (auto const& o : {output{"split", "--report", {"@m.onnx", "-k", "2"}, "m.onnx"},
                         output{"place", "--report", {"@m.onnx", "--devices", "@devices.json"}, "m.onnx"}})

@@ -24,14 +24,7 @@ struct scene {
   explicit scene(std::string const& data = "w.bin") {
     auto m = onnx_text("f (float[256] x) => (float[256] y) { p = Add(x, a)  y = Add(p, b) }");
     for (std::string const name : {"a", "b"}) {
-      auto& t = *m.mutable_graph()->add_initializer();
-      t.set_name(name);
-      t.set_data_type(::onnx::TensorProto::FLOAT);
-      t.add_dims(256);
-      t.set_data_location(::onnx::TensorProto::EXTERNAL);
-      auto& location = *t.add_external_data();
-      location.set_key("location");
-      location.set_value(data);
+      auto& t = add_external(*m.mutable_graph(), name, 256, data);
       auto& offset = *t.add_external_data();
       offset.set_key("offset");
       offset.set_value(name == "a" ? "0" : "1024");
@@ -91,15 +84,7 @@ TEST_CASE("cleave split: names the files of weights that only bodies of nodes ha
       "f (float[2] x, bool c) => (float[2] z) { y = If(c) <then_branch = t () => (float[2] a) { a = Add(x, "
       "w) }, "
       "else_branch = e () => (float[2] b) { b = Neg(x) }>  z = Neg(y) }");
-  auto& body = *m.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g();
-  auto& t = *body.add_initializer();
-  t.set_name("w");
-  t.set_data_type(::onnx::TensorProto::FLOAT);
-  t.add_dims(2);
-  t.set_data_location(::onnx::TensorProto::EXTERNAL);
-  auto& location = *t.add_external_data();
-  location.set_key("location");
-  location.set_value("inner.bin");
+  add_external(*m.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g(), "w", 2, "inner.bin");
   std::ofstream(folder / "m.onnx", std::ios::binary) << m.SerializeAsString();
   std::ofstream(folder / "inner.bin", std::ios::binary) << std::string(8, 'w');
   auto const r = run_tool({"split", folder / "m.onnx", "-k", "2"});

@@ -552,10 +552,9 @@ report report_of(basic_snapshot_arrays<Index> const& g, basic_plan<Index> const&
   return r;
 }
 
-/// Returns the report of a plan of `g` for the stages `cut`, with their balance. Nodes have their names, or
-/// `#4`. A value has the name of the node that makes it, followed by the number of the result if there are
-/// several: `split1 #2`. The bound is shown if the sizes of at least 98 % of the values between nodes are
-/// known.
+/// Returns the report of the plan of a cut, with the balance of its stages. Nodes have their names, or `#4`.
+/// A value has the name of the node that makes it, followed by the number of the result if there are several:
+/// `split1 #2`. The page shows the bound if the sizes of at least 98 % of the values between nodes are known.
 template <std::unsigned_integral Index>
 report report_of(basic_snapshot_arrays<Index> const& g, basic_plan<Index> const& p,
                  balanced_partition const& cut) {

@@ -205,14 +205,7 @@ TEST_CASE("onnx::stages: only one of several nodes with the same name keeps it")
 
 TEST_CASE("onnx::stages: external data stays a reference") {
   auto m = onnx_text("f (float[2] x) => (float[2] y) { h = Relu(x)  y = Add(h, w) }");
-  auto& w = *m.mutable_graph()->add_initializer();
-  w.set_name("w");
-  w.set_data_type(::onnx::TensorProto::FLOAT);
-  w.add_dims(2);
-  w.set_data_location(::onnx::TensorProto::EXTERNAL);
-  auto& where = *w.add_external_data();
-  where.set_key("location");
-  where.set_value("weights.bin");
+  auto const& w = add_external(*m.mutable_graph(), "w", 2, "weights.bin");
   cleave::onnx::graph const g(m);
   auto const stages = split(g, equal_slices(g, 2));
   auto const models = cleave::onnx::stages(stages, cleave::onnx::types(m));

@@ -142,6 +142,23 @@ TEST_CASE("pending_files: all files get their names together, and stale files ar
   CHECK(project::text_of(folder / "mine") == "old");
 }
 
+TEST_CASE("pending_file: keep_new gives a new name, and never replaces a file or a link") {
+  testing::scratch_folder const folder;
+  std::filesystem::create_symlink(folder / "missing", folder / "link");
+  auto const keep_new = [&](std::string const& name, std::string const& text) {
+    pending_file file(folder.path(), name);
+    file.write(0, as_bytes_of(text));
+    file.keep_new(name);
+  };
+  keep_new("a", "first");
+  for (std::string const name : {"a", "link"})
+    CHECK(error_text<file_error>([&] { keep_new(name, "second"); }) ==
+          "file '" + (folder / name) + "' cannot be created: File exists");
+  CHECK(project::text_of(folder / "a") == "first");
+  CHECK(!std::filesystem::exists(folder / "missing"));
+  CHECK(files_in(folder.path()) == 2);
+}
+
 TEST_CASE("pending_files: stopped between two names, there is no mixture of old and new files") {
   testing::scratch_folder const folder;
   std::vector<std::string> const names{"a", "b", "c"};

@@ -77,7 +77,7 @@ class stage_contents_writer {
       return a.second.nodes != b.second.nodes ? a.second.nodes > b.second.nodes : a.first < b.first;
     });
 
-    if (sorted.size() == 1 && sorted.front().first.empty()) sorted.clear();  // the graph has no operators
+    if (sorted.size() == 1 && sorted.front().first.empty()) sorted.clear();  // no node has an operator
 
     to_.open("details", {{"class", "contents"}, {"data-stage", s}}).open("summary");
     to_.element("b", "Stage\u00a0" + std::to_string(s));

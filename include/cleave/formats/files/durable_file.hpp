@@ -294,25 +294,11 @@ class pending_file {
   /// durable. If it throws, the name refers to this file or to the previous one, and either is complete.
   /// Precondition: called once.
   /// \throws file_error
-  void keep(std::string const& name) {
-    give_name(name, [&](std::string const& path) { rename_to(path); });
-  }
+  void keep(std::string const& name) { give_name(name, &pending_file::rename_to); }
 
   /// Does the same, but throws if a file has that name, which then keeps it. File systems without hard links
   /// replace a file that appears during the call.
-  void keep_new(std::string const& name) {
-    give_name(name, [&](std::string const& path) {
-      if (::link(temporary_.c_str(), path.c_str()) == 0) {
-        ::unlink(temporary_.c_str());
-        return;
-      }
-      auto const fault = errno;
-      struct ::stat found{};
-      bool const is_taken = fault == EEXIST || ::lstat(path.c_str(), &found) == 0;
-      if (is_taken || std::rename(temporary_.c_str(), path.c_str()) != 0)
-        throw file_error({path, "created", is_taken ? EEXIST : errno});
-    });
-  }
+  void keep_new(std::string const& name) { give_name(name, &pending_file::link_to); }
 
  private:
   friend class pending_files;
@@ -323,14 +309,22 @@ class pending_file {
     kept_ = true;
   }
 
-  template <class F>
-  void give_name(std::string const& name, F give) {
+  void link_to(std::string const& path) {
+    if (::link(temporary_.c_str(), path.c_str()) == 0) {
+      ::unlink(temporary_.c_str());
+      kept_ = true;
+      return;
+    }
+    struct ::stat found{};
+    if (errno == EEXIST || ::lstat(path.c_str(), &found) == 0) throw file_error({path, "created", EEXIST});
+    rename_to(path);
+  }
+
+  void give_name(std::string const& name, void (pending_file::*give)(std::string const& path)) {
     expects(!kept_, "pending_file: kept once");
     finish();
-    auto const path = folder_ + "/" + name;
     auto const folder = detail::open_folder(folder_);
-    give(path);
-    kept_ = true;
+    (this->*give)(folder_ + "/" + name);
     detail::sync_folder(folder);
   }
 
